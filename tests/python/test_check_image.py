@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 from vmcu_check.images.check import Verdict, check
-from vmcu_check.images.elf import Image, ImageError, Symbol
-from vmcu_check.images.tables import LAYER, TENSOR, Reader, Struct, model_symbols
+from vmcu_check.images.elf import ImageError, ImageSymbol, LinkedImage
+from vmcu_check.images.tables import LAYER, TENSOR, StructLayout, TableReader, model_symbols
 from vmcu_check.images.walk import FaultError
 from vmcu_tools.cli import main
 
@@ -100,27 +100,27 @@ def outputs(image: Path, inputs: bytes) -> tuple[int, bytes]:
     return code, target.read_bytes() if target.exists() else b""
 
 
-def tables(image: Path) -> list[Symbol]:
+def tables(image: Path) -> list[ImageSymbol]:
     """The constants of the model in an image."""
-    symbols = Image(image).symbols.values()
+    symbols = LinkedImage(image).symbols.values()
     return [s for s in symbols if s.name.startswith("model_") and s.bytes and not s.is_function]
 
 
 def accepted_wrongly(name: str, core: str, seed: int, count: int, folder: Path) -> list[str]:
     """Changes a byte of `count` images each; names those that pass and answer otherwise."""
     image, dice = kept(name, core), random.Random(seed)
-    model = Reader(Image(image), model_symbols(Image(image))[0]).model()
+    model = TableReader(LinkedImage(image), model_symbols(LinkedImage(image))[0]).model()
     size = sum(model.tensors[port.tensor].bytes for port in model.inputs)
     drawn = np.random.default_rng(seed).integers(0, 256, ORACLE_INPUTS * size)
     inputs = drawn.astype(np.uint8).tobytes()
-    sound = changed(image, folder / "sound", model_symbols(Image(image))[0].address, b"")
+    sound = changed(image, folder / "sound", model_symbols(LinkedImage(image))[0].address, b"")
     wanted, wrong, refused = outputs(sound, inputs), [], 0
     symbols = tables(image)
     small = [s for s in symbols if not s.name.endswith("_stream")]
     for _ in range(count):
         symbol = dice.choice(dice.choice((symbols, small)))
         address = symbol.address + dice.randrange(symbol.bytes)
-        old = Image(image).read(address, 1)[0]
+        old = LinkedImage(image).read(address, 1)[0]
         new = dice.choice((old ^ 1 << dice.randrange(8), dice.randrange(256)))
         one = changed(image, folder / "damaged", address, bytes([new]))
         try:
@@ -149,7 +149,7 @@ def test_many_damaged_images(seed: int, tmp_path: Path) -> None:
 
 def field(image: Path, table: str, members: str, number: int, name: str) -> int:
     """The address of a member of a struct in a table."""
-    layout = Struct(members, 4)
+    layout = StructLayout(members, 4)
     (symbol,) = (s for s in tables(image) if s.name == table)
     (at,) = (at for member, at, _ in layout.members if member == name)
     return symbol.address + number * layout.bytes + at
@@ -159,7 +159,7 @@ def test_tensors_that_overlap(tmp_path: Path) -> None:
     """A base that is off by a row: the message names layer, byte, tensor and place."""
     image = kept("digits", "m4")
     where = field(image, "model_tensors", TENSOR, 3, "base")
-    (base,) = struct.unpack("<I", Image(image).read(where, 4))
+    (base,) = struct.unpack("<I", LinkedImage(image).read(where, 4))
     one = changed(image, tmp_path, where, struct.pack("<I", base + 16))
     fault = r"layer \d \(vmcu_\w+\), row \d, .* byte \d+ of tensor 3 .*byte \d+ of tensor 4"
     with pytest.raises(FaultError, match=fault):
@@ -169,7 +169,7 @@ def test_tensors_that_overlap(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [0, 2, 4, 5, 6])
 def test_a_kernel_of_another_layer(number: int, tmp_path: Path) -> None:
     image = kept("digits", "m4")
-    first = Image(image).read(field(image, "model_layers", LAYER, 3, "kernel"), 4)
+    first = LinkedImage(image).read(field(image, "model_layers", LAYER, 3, "kernel"), 4)
     one = changed(image, tmp_path, field(image, "model_layers", LAYER, number, "kernel"), first)
     with pytest.raises(ImageError):
         verdict(one, "digits")
@@ -178,7 +178,7 @@ def test_a_kernel_of_another_layer(number: int, tmp_path: Path) -> None:
 def test_a_weight_is_named(tmp_path: Path) -> None:
     image = kept("digits", "m4")
     (stream,) = (s for s in tables(image) if s.name == "model_07_mac_stream")
-    old = Image(image).read(stream.address + 30, 1)[0]
+    old = LinkedImage(image).read(stream.address + 30, 1)[0]
     one = changed(image, tmp_path, stream.address + 30, bytes([old ^ 4]))
     with pytest.raises(
         FaultError, match=r"layer 7 \(vmcu_dense\).* weight \(\d, \d+\) is -?\d+ in"
@@ -249,7 +249,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_an_image_that_answers_otherwise(tmp_path: Path) -> None:
     """The emulated core is asked: the code of a kernel may be wrong, too."""
     image = kept("hello", "m4")
-    code = Image(image).symbols["vmcu_dense"]
+    code = LinkedImage(image).symbols["vmcu_dense"]
     # BX LR: the kernel returns at once.
     one = changed(image, tmp_path, code.address, b"\x70\x47")
     with pytest.raises(FaultError, match="emulated core"):

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import constants, files, run
-from .elf import Image, ImageError
-from .tables import Model, Reader, model_symbols
+from .elf import ImageError, LinkedImage
+from .tables import ImageModel, TableReader, model_symbols
 from .walk import check_plan
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was checked of a model.
+    """The checks that a model has passed.
 
     symbol: its name in the image; pools: bytes of each; layers: of its tables; hops: that were
     replayed, 1 of a model without state; compared: layers whose constants are the file's; alone:
@@ -31,7 +31,7 @@ class Verdict:
     inputs: int
 
     def lines(self) -> Iterator[str]:
-        """What a person reads of it."""
+        """Returns sentences about them."""
         pools = " + ".join(f"{size:,}" for size in self.pools)
         hops = f", {self.hops} hops" if self.hops > 1 else ""
         yield f"{self.symbol}: plan of {self.layers} layers in {pools} bytes{hops}: no fault"
@@ -51,7 +51,7 @@ def check(elf: Path, file: Path | None, inputs: int, symbol: str | None = None) 
 
     Raises walk.FaultError where the image is wrong, ImageError where it cannot be checked.
     """
-    image = Image(elf)
+    image = LinkedImage(elf)
     symbols = [one for one in model_symbols(image) if symbol in (None, one.name)]
     if not symbols:
         raise ImageError("there is no compiled model in it", "names of models end in _model")
@@ -59,20 +59,24 @@ def check(elf: Path, file: Path | None, inputs: int, symbol: str | None = None) 
         names = ", ".join(one.name for one in symbols)
         raise ImageError(f"it has several models: {names}", "choose one with --symbol")
     try:
-        return [_check(elf, image, Reader(image, one).model(), file, inputs) for one in symbols]
+        return [
+            _check(elf, image, TableReader(image, one).model(), file, inputs) for one in symbols
+        ]
     except (ValueError, IndexError, ArithmeticError, MemoryError) as error:
         # Tables that contradict one another make shapes that numpy refuses.
         raise ImageError(f"the tables contradict one another: {error}") from error
 
 
-def _check(elf: Path, image: Image, model: Model, file: Path | None, inputs: int) -> Verdict:
+def _check(
+    elf: Path, image: LinkedImage, model: ImageModel, file: Path | None, inputs: int
+) -> Verdict:
     hops = check_plan(image, model)
     compared, ran = 0, 0
     alone: tuple[str, ...] = ()
     if file is not None:
-        found = constants.compare(image, model, files.read(file))
-        compared = len(found.pairs)
-        alone = tuple(f"layer {one.number} ({one.kernel})" for one in found.alone)
+        matched = constants.compare(image, model, files.read(file))
+        compared = len(matched.pairs)
+        alone = tuple(f"layer {one.number} ({one.kernel})" for one in matched.alone)
         if inputs and run.can_run(elf) and not model.stream:
             run.compare(elf, model, file, inputs)
             ran = inputs

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from . import params, streams
-from .elf import Image
-from .files import Node
-from .streams import Weights, int32
-from .tables import Layer, Model
+from .elf import LinkedImage
+from .files import WeightNode
+from .streams import LayerWeights, int32
+from .tables import ImageLayer, ImageModel
 from .walk import FaultError
 
 INT8_MIN, INT8_MAX = -128, 127
@@ -24,14 +24,14 @@ STEP = 256
 
 
 @dataclass(frozen=True)
-class Compared:
+class MatchedConstants:
     """pairs: layer and node of the same weights; alone: layers with weights of no node."""
 
-    pairs: tuple[tuple[Layer, Node], ...]
-    alone: tuple[Layer, ...]
+    pairs: tuple[tuple[ImageLayer, WeightNode], ...]
+    alone: tuple[ImageLayer, ...]
 
 
-def compare(image: Image, model: Model, nodes: Sequence[Node]) -> Compared:
+def compare(image: LinkedImage, model: ImageModel, nodes: Sequence[WeightNode]) -> MatchedConstants:
     """Finds the node of each layer with weights and compares all its constants.
 
     Raises FaultError at the first one that differs.
@@ -46,51 +46,55 @@ def compare(image: Image, model: Model, nodes: Sequence[Node]) -> Compared:
             # In a weights file, which the image reads into RAM.
             alone.append(layer)
             continue
-        found = streams.read(image, layer, p, ins, out)
-        if found is None:
+        emitted = streams.read(image, layer, p, ins, out)
+        if emitted is None:
             continue
         alike = [
             (number, turned)
             for number, node in enumerate(left)
-            if node.weights.shape == found.weights.shape
+            if node.weights.shape == emitted.weights.shape
             for turned in _turned(node, p)
         ]
         if not alike:
             alone.append(layer)
             continue
-        number, node = min(alike, key=lambda one: np.count_nonzero(one[1].weights != found.weights))
+        number, node = min(
+            alike, key=lambda one: np.count_nonzero(one[1].weights != emitted.weights)
+        )
         del left[number]
-        _layer(layer, p, found, node)
+        _layer(layer, p, emitted, node)
         pairs.append((layer, node))
-    return Compared(tuple(pairs), tuple(alone))
+    return MatchedConstants(tuple(pairs), tuple(alone))
 
 
-def _turned(node: Node, p: Mapping[str, Any]) -> list[Node]:
+def _turned(node: WeightNode, p: Mapping[str, Any]) -> list[WeightNode]:
     """The node's weights in the orders in which an image may have their taps: as they are, of an
     image whose rows are the file's columns, and of channels that are the file's outer axis."""
     rows, columns = node.window
     depth = node.weights.shape[1] // (rows * columns)
     window = node.weights.reshape(-1, rows, columns, depth).transpose(0, 2, 1, 3)
-    found = [node, replace(node, weights=window.reshape(node.weights.shape))]
+    emitted = [node, replace(node, weights=window.reshape(node.weights.shape))]
     height, width = p.get("kernel_h", 1), p.get("kernel_w", 1)
     if node.kind == "dense" and height * width > 1:
         for order in ((0, 2, 3, 1), (0, 3, 2, 1)):
             sizes = (height, width) if order[1] == 2 else (width, height)
             image = node.weights.reshape(len(node.weights), -1, *sizes).transpose(order)
-            found.append(replace(node, weights=image.reshape(node.weights.shape)))
-    return found
+            emitted.append(replace(node, weights=image.reshape(node.weights.shape)))
+    return emitted
 
 
-def _layer(layer: Layer, p: Mapping[str, Any], found: Weights, node: Node) -> None:
+def _layer(
+    layer: ImageLayer, p: Mapping[str, Any], emitted: LayerWeights, node: WeightNode
+) -> None:
     where = f"layer {layer.number} ({layer.kernel}), '{node.name}'"
-    _same(where, "weight", found.weights, node.weights)
+    _same(where, "weight", emitted.weights, node.weights)
     zeros = p.get("input_zero", node.zeros[0]), p["output_zero"]
     for side, zero, wanted in zip(("input", "output"), zeros, node.zeros, strict=True):
         if wanted is not None and zero != wanted:
             raise FaultError(f"{where}: the {side}'s zero point is {zero}, {wanted} in the file")
     sums = node.weights.sum(axis=1)
     wanted_bias = node.bias - (node.zeros[0] or 0) * sums
-    _same(where, "bias", found.bias, int32(wanted_bias))
+    _same(where, "bias", emitted.bias, int32(wanted_bias))
     if layer.kernel.startswith(("vmcu_conv", "vmcu_depthwise")) and {
         p["kernel_h"],
         p["kernel_w"],
@@ -99,17 +103,17 @@ def _layer(layer: Layer, p: Mapping[str, Any], found: Weights, node: Node) -> No
     if p.get("is_float", 0) != int(node.is_float) and "is_float" in p:
         raise FaultError(f"{where}: its requantiser is that of another format")
     if node.is_float:
-        _lines(where, found, node, p)
+        _lines(where, emitted, node, p)
     else:
-        _fixed(where, found, node)
+        _fixed(where, emitted, node)
 
 
-def _same(where: str, what: str, found: np.ndarray, wanted: np.ndarray) -> None:
-    wrong = np.argwhere(found != wanted)
+def _same(where: str, what: str, emitted: np.ndarray, wanted: np.ndarray) -> None:
+    wrong = np.argwhere(emitted != wanted)
     if len(wrong):
         at = tuple(int(i) for i in wrong[0])
         raise FaultError(
-            f"{where}: {what} {at if len(at) > 1 else at[0]} is {found[at]} in the image,"
+            f"{where}: {what} {at if len(at) > 1 else at[0]} is {emitted[at]} in the image,"
             f" {wanted[at]} in the file"
         )
 
@@ -128,13 +132,13 @@ def fixed_point(real: float) -> tuple[int, int]:
     return int(math.copysign(multiplier, real)), shift
 
 
-def _fixed(where: str, found: Weights, node: Node) -> None:
+def _fixed(where: str, emitted: LayerWeights, node: WeightNode) -> None:
     factors = np.array([fixed_point(float(scale)) for scale in node.scales])
-    _same(where, "multiplier", found.multiplier, factors[:, 0])
-    _same(where, "shift", found.other, factors[:, 1])
+    _same(where, "multiplier", emitted.multiplier, factors[:, 0])
+    _same(where, "shift", emitted.other, factors[:, 1])
 
 
-def _lines(where: str, found: Weights, node: Node, p: Mapping[str, Any]) -> None:
+def _lines(where: str, emitted: LayerWeights, node: WeightNode, p: Mapping[str, Any]) -> None:
     """Each channel's line is the float32 factor, rounded to even, for all sums that there are."""
     ends = (
         node.weights * (INT8_MIN - (node.zeros[0] or 0)),
@@ -146,7 +150,7 @@ def _lines(where: str, found: Weights, node: Node, p: Mapping[str, Any]) -> None
     values = np.arange(INT8_MIN - zero, INT8_MAX - zero)
     is_whole = (p["act_min"], p["act_max"]) == (INT8_MIN, INT8_MAX)
     for channel, scale in enumerate(np.asarray(node.scales, np.float32)):
-        multiplier, word = int(found.multiplier[channel]), int(found.other[channel])
+        multiplier, word = int(emitted.multiplier[channel]), int(emitted.other[channel])
         shift, low, high = word % WHOLE, int(lowest[channel]), int(highest[channel])
         if shift == 0 and word == 0:
             if np.int32(multiplier) != scale.view(np.int32):

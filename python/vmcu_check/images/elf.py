@@ -15,7 +15,7 @@ THUMB = 1
 
 
 class ImageError(Exception):
-    """What an image or a file has that no sound one has. message: the reason; hint: what to do."""
+    """A property of a file that no sound one has. message: the reason; hint: what to do."""
 
     def __init__(self, message: str, hint: str = "link it again with the vmcu that checks it"):
         super().__init__(message)
@@ -23,7 +23,7 @@ class ImageError(Exception):
 
 
 @dataclass(frozen=True)
-class Symbol:
+class ImageSymbol:
     """address without the Thumb bit; bytes: 0 if unknown."""
 
     name: str
@@ -32,7 +32,7 @@ class Symbol:
     is_function: bool
 
 
-class Image:
+class LinkedImage:
     """segments: (address, bytes) of all that is loaded. Pointers have `word` bytes."""
 
     def __init__(self, path: Path):
@@ -58,15 +58,15 @@ class Image:
             if part["p_filesz"]
         ]
         table = elf.get_section_by_name(".symtab")
-        found = [] if table is None else list(table.iter_symbols())  # type: ignore[attr-defined]
+        symbols = [] if table is None else list(table.iter_symbols())  # type: ignore[attr-defined]
         self.symbols = {
-            one.name: Symbol(
+            one.name: ImageSymbol(
                 one.name,
                 int(one["st_value"]) & ~(THUMB if self._is_thumb(one) else 0),
                 int(one["st_size"]),
                 one["st_info"]["type"] == "STT_FUNC",
             )
-            for one in found
+            for one in symbols
             if one.name and one["st_shndx"] != "SHN_UNDEF"
         }
 

@@ -19,12 +19,12 @@ CUTTING = ("Relu", "Clip", "Identity", "Reshape", "Flatten", "Squeeze", "Unsquee
 
 
 @dataclass(frozen=True)
-class Node:
+class WeightNode:
     """A layer with weights in the file.
 
     weights: int64 (channels, taps), taps by row, column and input channel of the window; bias:
     int64 (channels,), in units of input scale times weight scale, without the input's zero point.
-    scales: of each channel, what a sum is multiplied with: float64, or float32 of .onnx. window:
+    scales: factors of sums, by channel: float64, or float32 of .onnx. window:
     rows and columns. zeros: of input and output, as int8; None where the file leaves it open.
     """
 
@@ -38,7 +38,7 @@ class Node:
     is_float: bool
 
 
-def read(path: Path) -> list[Node]:
+def read(path: Path) -> list[WeightNode]:
     """Returns the nodes with weights in the order of the file.
 
     Raises ImageError if the file is neither .tflite nor .onnx, or damaged.
@@ -71,8 +71,8 @@ class _Tflite:
         self.operators = _names(tflite.BuiltinOperator)
         self.types = _names(tflite.TensorType)
 
-    def nodes(self) -> list[Node]:
-        found = []
+    def nodes(self) -> list[WeightNode]:
+        nodes = []
         for index in range(self.model.SubgraphsLength()):
             graph = self.model.Subgraphs(index)
             for number in range(graph.OperatorsLength()):
@@ -81,8 +81,8 @@ class _Tflite:
                 name = self.operators.get(max(code.BuiltinCode(), code.DeprecatedBuiltinCode()), "")
                 if name in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
                     node = self._node(graph, one, name)
-                    found += [node] if node is not None else []
-        return found
+                    nodes += [node] if node is not None else []
+        return nodes
 
     def _constant(self, tensor: tflite.Tensor) -> np.ndarray | None:
         data = self.model.Buffers(tensor.Buffer()).DataAsNumpy()
@@ -103,7 +103,7 @@ class _Tflite:
         zeros = np.atleast_1d(quantization.ZeroPointAsNumpy()).astype(np.int64)
         return scales, zeros
 
-    def _node(self, graph: tflite.SubGraph, one: tflite.Operator, name: str) -> Node | None:
+    def _node(self, graph: tflite.SubGraph, one: tflite.Operator, name: str) -> WeightNode | None:
         tensors = [
             graph.Tensors(one.Inputs(i)) for i in range(one.InputsLength()) if one.Inputs(i) >= 0
         ]
@@ -126,7 +126,7 @@ class _Tflite:
         into, of_input = self._scales(tensors[0])
         scale, of_output = self._scales(out)
         count = len(weights)
-        return Node(
+        return WeightNode(
             name=(out.Name() or b"").decode("utf-8", "replace"),
             kind="depthwise"
             if name.startswith("DEPTH")
@@ -158,16 +158,16 @@ class _Onnx:
             for name in node.input:
                 self.users.setdefault(name, []).append(node)
 
-    def nodes(self) -> list[Node]:
-        found = []
+    def nodes(self) -> list[WeightNode]:
+        nodes = []
         for node in self.graph.node:
             one = None
             if node.op_type in ("Conv", "Gemm", "MatMul"):
                 one = self._dequantized(node)
             elif node.op_type in ("QLinearConv", "QLinearMatMul", "QGemm"):
                 one = self._operator(node)
-            found += [one] if one is not None else []
-        return found
+            nodes += [one] if one is not None else []
+        return nodes
 
     def _source(self, name: str) -> tuple[np.ndarray | None, np.ndarray, np.ndarray] | None:
         """The values (None: an activation), scales and zero points that DequantizeLinear reads."""
@@ -203,7 +203,7 @@ class _Onnx:
             name = users[0].output[0]
         return None
 
-    def _dequantized(self, node: onnx.NodeProto) -> Node | None:
+    def _dequantized(self, node: onnx.NodeProto) -> WeightNode | None:
         into, weight = self._source(node.input[0]), self._source(node.input[1])
         out = self._target(node.output[0])
         if into is None or weight is None or out is None or weight[0] is None:
@@ -215,7 +215,7 @@ class _Onnx:
             raw = np.rint(raw / (into[1].astype(np.float64) * weight[1]))
         return self._node(node, (weight[0], weight[1], weight[2]), raw, into[1:], out[:2])
 
-    def _operator(self, node: onnx.NodeProto) -> Node | None:
+    def _operator(self, node: onnx.NodeProto) -> WeightNode | None:
         names = list(node.input)
         is_gemm = node.op_type == "QGemm"
         values = [self.constants.get(name) for name in names]
@@ -234,7 +234,7 @@ class _Onnx:
         bias: np.ndarray | None,
         into: tuple[np.ndarray, ...],
         out: tuple[np.ndarray, ...],
-    ) -> Node | None:
+    ) -> WeightNode | None:
         values, scale, zero = (np.asarray(one) for one in weight)
         attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
         shape = values.shape
@@ -258,7 +258,7 @@ class _Onnx:
         count = len(values)
         scales = np.float32(into[0].ravel()[0]) * scale.ravel().astype(np.float32)
         scales = scales / np.float32(np.asarray(out[0]).ravel()[0])
-        return Node(
+        return WeightNode(
             name=node.name or node.output[0],
             kind=kind,
             weights=values.reshape(count, -1),

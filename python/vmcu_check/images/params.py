@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .elf import Image, ImageError
-from .tables import Struct
+from .elf import ImageError, LinkedImage
+from .tables import StructLayout
 
 _WINDOW = (
     "kernel_h:H kernel_w:H stride_h:H stride_w:H dilation_h:H dilation_w:H pad_top:h pad_left:h"
@@ -48,7 +48,7 @@ PARAMS: Mapping[str, str] = {
     " first:H input_zero:b",
 }
 
-# A kernel's name, what is between it and the suffix of its packing, and that suffix.
+# A kernel's name, its form and the suffix of its packing.
 _NAME = re.compile(
     r"vmcu_(?P<kind>dense|conv|pointwise|depthwise|grouped|\w+?)"
     r"(?P<form>_narrow|_[357]_[12]|_any|_fine|_zeros)?"
@@ -67,7 +67,7 @@ def parts(kernel: str) -> tuple[str, str, str]:
     return match["kind"], match["form"] or "", match["packing"] or ""
 
 
-def read(image: Image, kernel: str, address: int) -> dict[str, Any]:
+def read(image: LinkedImage, kernel: str, address: int) -> dict[str, Any]:
     """Returns the parameters of a layer."""
-    layout = Struct(PARAMS.get(parts(kernel)[0], ""), image.word)
+    layout = StructLayout(PARAMS.get(parts(kernel)[0], ""), image.word)
     return layout.decode(image.read(address, layout.bytes)) if layout.members else {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which order a kernel reads and writes bytes, by kernel: the interface in vmcu/kernels.h.
+"""The order in which a kernel reads and writes bytes, by kernel: the interface in vmcu/kernels.h.
 
 A rule returns the bytes of a call with steps: in each step a kernel reads, then writes. Of a byte
 that is read again and again only the last read counts. Bytes are counted from the beginning of
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .params import parts
-from .tables import Layer, Tensor
+from .tables import ImageLayer, ImageTensor
 
 # Steps of a pixel in rules that count them by channel.
 FOUR = 4
@@ -24,7 +24,7 @@ VECTOR = 16
 
 
 @dataclass(frozen=True)
-class Reads:
+class CallReads:
     """Bytes of input `index`, int64 (n,), the step of each, and rows of the input for a row of the
     output. back: rows are those of the output's own past."""
 
@@ -35,24 +35,24 @@ class Reads:
 
 
 @dataclass(frozen=True)
-class Access:
-    """What a call reads, and the bytes of the output that it writes, int64 (n,), with steps.
+class CallAccess:
+    """The bytes that a call reads, and those of the output that it writes, int64 (n,), with steps.
     appends: it adds to sums in scratch memory."""
 
-    reads: list[Reads]
+    reads: list[CallReads]
     written: np.ndarray
     steps: np.ndarray
     appends: bool = False
 
 
 @dataclass(frozen=True)
-class Call:
+class KernelCall:
     """`columns` pixels of row y from column x on. arrays: reads an array of the image."""
 
-    layer: Layer
+    layer: ImageLayer
     params: Mapping[str, Any]
-    ins: tuple[Tensor, ...]
-    out: Tensor
+    ins: tuple[ImageTensor, ...]
+    out: ImageTensor
     y: int
     x: int
     columns: int
@@ -64,7 +64,7 @@ class Call:
         turns = np.arange(self.columns, dtype=np.int64)
         return turns[::-1] if self.layer.descending else turns
 
-    def pixels(self, tensor: Tensor, y: int, x: np.ndarray) -> np.ndarray:
+    def pixels(self, tensor: ImageTensor, y: int, x: np.ndarray) -> np.ndarray:
         """int64 (n, channels): the bytes of pixels of a row."""
         first = (y * tensor.width + np.asarray(x, np.int64)) * tensor.channels
         return first[:, None] + np.arange(tensor.channels)
@@ -75,7 +75,7 @@ class Call:
         return self.pixels(self.out, self.y, self.x + np.arange(self.columns))
 
 
-Rule = Callable[[Call], Access]
+AccessRule = Callable[[KernelCall], CallAccess]
 
 
 def _flat(at: ArrayLike, steps: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -84,13 +84,13 @@ def _flat(at: ArrayLike, steps: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     return one.ravel(), other.ravel()
 
 
-def _reads(index: int, at: ArrayLike, steps: ArrayLike, stride: int = 1) -> Reads:
-    return Reads(index, *_flat(at, steps), stride)
+def _reads(index: int, at: ArrayLike, steps: ArrayLike, stride: int = 1) -> CallReads:
+    return CallReads(index, *_flat(at, steps), stride)
 
 
-def _access(call: Call, steps: ArrayLike, *reads: Reads) -> Access:
+def _access(call: KernelCall, steps: ArrayLike, *reads: CallReads) -> CallAccess:
     """A call that writes its columns in these steps."""
-    return Access(list(reads), *_flat(call.own, steps))
+    return CallAccess(list(reads), *_flat(call.own, steps))
 
 
 def _tiles(columns: int, most: int, descending: bool) -> np.ndarray:
@@ -104,7 +104,7 @@ def _tiles(columns: int, most: int, descending: bool) -> np.ndarray:
     return tile[::-1] if descending else tile
 
 
-def under(call: Call, tensor: Tensor, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def under(call: KernelCall, tensor: ImageTensor, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The taps inside the image of windows of output columns x: their pixels' first bytes and the
     numbers of their windows, int64 (n,) each."""
     p = call.params
@@ -117,7 +117,7 @@ def under(call: Call, tensor: Tensor, x: np.ndarray) -> tuple[np.ndarray, np.nda
     return first.ravel(), np.broadcast_to(which, (len(rows), len(which))).ravel()
 
 
-def _windowed(call: Call, step: np.ndarray, last: np.ndarray) -> Access:
+def _windowed(call: KernelCall, step: np.ndarray, last: np.ndarray) -> CallAccess:
     """A window over all or some channels. step: (columns, output channels), of writes; last:
     (columns, input channels), of the last read of a channel under the window."""
     tensor = call.ins[0]
@@ -127,17 +127,17 @@ def _windowed(call: Call, step: np.ndarray, last: np.ndarray) -> Access:
     return _access(call, step, _reads(0, at, whole[which], call.params["stride_h"]))
 
 
-def _columns(call: Call, index: int = 0) -> np.ndarray:
+def _columns(call: KernelCall, index: int = 0) -> np.ndarray:
     """The pixels of an input at the places of the call's, (columns, channels)."""
     return call.pixels(call.ins[index], call.y, call.x + np.arange(call.columns))
 
 
-def _row(call: Call, index: int = 0) -> np.ndarray:
+def _row(call: KernelCall, index: int = 0) -> np.ndarray:
     """An input's whole row, (width, channels)."""
     return call.pixels(call.ins[index], call.y, np.arange(call.ins[index].width))
 
 
-def _in_groups(call: Call, groups: int) -> tuple[np.ndarray, np.ndarray]:
+def _in_groups(call: KernelCall, groups: int) -> tuple[np.ndarray, np.ndarray]:
     """The group of each output and of each input channel."""
     outputs, inputs = call.out.channels, call.ins[0].channels
     return (
@@ -146,7 +146,7 @@ def _in_groups(call: Call, groups: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def conv(call: Call) -> Access:
+def conv(call: KernelCall) -> CallAccess:
     """Pixels in tiles; of each tile, each group reads its windows, then writes its channels."""
     form = parts(call.layer.kernel)[1]
     groups = call.params["groups"]
@@ -155,8 +155,8 @@ def conv(call: Call) -> Access:
     return _windowed(call, tile * groups + outputs, tile * groups + inputs)
 
 
-def dense(call: Call) -> Access:
-    """For each four output channels of a pixel: reads all taps, then writes."""
+def dense(call: KernelCall) -> CallAccess:
+    """Takes four output channels of a pixel at once: reads all taps, then writes."""
     blocks = -(-call.out.channels // FOUR)
     turns = call.turns[:, None] * blocks
     steps = turns + np.arange(call.out.channels) // FOUR
@@ -165,8 +165,8 @@ def dense(call: Call) -> Access:
     return _windowed(call, steps, turns + blocks - 1)
 
 
-def depthwise(call: Call) -> Access:
-    """For each strip of pixels, or pixel, for each block of channels: reads their windows, then
+def depthwise(call: KernelCall) -> CallAccess:
+    """Takes each strip of pixels, or pixel, for each block of channels: reads their windows, then
     writes. Outputs of one input channel are a group of their own if there are several."""
     form, packing = parts(call.layer.kernel)[1:]
     p = call.params
@@ -184,27 +184,27 @@ def depthwise(call: Call) -> Access:
     return _windowed(call, step, strip + (inputs + 1) * blocks - 1)
 
 
-def pool(call: Call) -> Access:
-    """For each pixel, for each block of channels: reads the taps, then writes."""
+def pool(call: KernelCall) -> CallAccess:
+    """Takes each pixel, for each block of channels: reads the taps, then writes."""
     lanes = VECTOR if call.layer.kernel.endswith("_helium") else FOUR
     blocks = -(-call.out.channels // lanes)
     step = call.turns[:, None] * blocks + np.arange(call.out.channels) // lanes
     return _windowed(call, step, step)
 
 
-def by_element(call: Call) -> Access:
-    """For each byte, ascending: reads those at its place in all inputs, then writes. Inputs of one
-    row, column or channel are repeated."""
+def by_element(call: KernelCall) -> CallAccess:
+    """Takes each byte, ascending: reads those at its place in all inputs, then writes. Inputs of
+    one row, column or channel are repeated."""
     return _aligned(call, _steps(call, 1))
 
 
-def add(call: Call) -> Access:
+def add(call: KernelCall) -> CallAccess:
     """by_element(), four or sixteen channels at once."""
     lanes = VECTOR if call.layer.kernel.endswith("_helium") else FOUR
     return _aligned(call, _steps(call, lanes))
 
 
-def _steps(call: Call, lanes: int) -> np.ndarray:
+def _steps(call: KernelCall, lanes: int) -> np.ndarray:
     """(columns, channels): pixel by pixel, so many channels at once; of the last ones, too few for
     all lanes but a vector's, one."""
     channels = np.arange(call.out.channels)
@@ -216,7 +216,7 @@ def _steps(call: Call, lanes: int) -> np.ndarray:
     return steps
 
 
-def _aligned(call: Call, steps: np.ndarray) -> Access:
+def _aligned(call: KernelCall, steps: np.ndarray) -> CallAccess:
     reads = []
     for index, tensor in enumerate(call.ins):
         y = call.y if tensor.height > 1 else 0
@@ -225,37 +225,37 @@ def _aligned(call: Call, steps: np.ndarray) -> Access:
     return _access(call, steps, *reads)
 
 
-def by_pixel(call: Call) -> Access:
-    """For each pixel: reads all channels, then for each one: reads it again and writes."""
+def by_pixel(call: KernelCall) -> CallAccess:
+    """Takes each pixel: reads all channels, then for each one: reads it again and writes."""
     steps = _steps(call, 1)
     return _access(call, steps, _reads(0, _columns(call), steps))
 
 
-def pixel_at_once(call: Call) -> Access:
-    """For each pixel: reads all channels, then writes all."""
+def pixel_at_once(call: KernelCall) -> CallAccess:
+    """Takes each pixel: reads all channels, then writes all."""
     turns = call.turns[:, None]
     return _access(call, turns, _reads(0, _columns(call), turns))
 
 
-def wide(call: Call) -> Access:
-    """For each element of several bytes: reads all of it, then writes all."""
+def wide(call: KernelCall) -> CallAccess:
+    """Takes each element of several bytes: reads all of it, then writes all."""
     sizes = call.params["input_bytes"], call.params["output_bytes"]
     turns = call.turns[:, None] * (call.out.channels // sizes[1])
     read = _reads(0, _columns(call), turns + np.arange(call.ins[0].channels) // sizes[0])
     return _access(call, turns + np.arange(call.out.channels) // sizes[1], read)
 
 
-def summing(call: Call) -> Access:
+def summing(call: KernelCall) -> CallAccess:
     """Adds pixels of an input row to sums; the last call of the last row writes the output."""
     tensor = call.ins[0]
     last = call.y == tensor.height - 1 and call.x + call.columns == tensor.width
     out = np.arange(call.out.bytes if last else 0, dtype=np.int64)
     read = _reads(0, _columns(call), call.turns[:, None])
-    return Access([read], out, np.full(len(out), call.columns, np.int64), True)
+    return CallAccess([read], out, np.full(len(out), call.columns, np.int64), True)
 
 
-def _gathered(call: Call, at: np.ndarray, index: np.ndarray | int = 0) -> Access:
-    """For each byte of a row, ascending: reads byte at[i] of an input, or none if it is negative,
+def _gathered(call: KernelCall, at: np.ndarray, index: np.ndarray | int = 0) -> CallAccess:
+    """Takes each byte of a row, ascending: reads byte at[i] of an input, or none if it is negative,
     then writes. index: which input."""
     steps = np.arange(at.size, dtype=np.int64)
     at = at.ravel()
@@ -265,7 +265,7 @@ def _gathered(call: Call, at: np.ndarray, index: np.ndarray | int = 0) -> Access
     return _access(call, steps.reshape(call.own.shape), *reads)
 
 
-def pad(call: Call) -> Access:
+def pad(call: KernelCall) -> CallAccess:
     """The input at its place in the output; constants elsewhere."""
     p, tensor = call.params, call.ins[0]
     y = call.y - p["top"]
@@ -276,12 +276,12 @@ def pad(call: Call) -> Access:
     return _gathered(call, np.where(inside, (y * tensor.width + x) * tensor.channels + c, -1))
 
 
-def reshape(call: Call) -> Access:
+def reshape(call: KernelCall) -> CallAccess:
     """The bytes in their order."""
     return _gathered(call, call.own)
 
 
-def concat(call: Call) -> Access:
+def concat(call: KernelCall) -> CallAccess:
     """The inputs behind one another along an axis."""
     axis = call.params["axis"]
     sizes = [(one.height, one.width, one.channels)[axis] for one in call.ins]
@@ -296,7 +296,7 @@ def concat(call: Call) -> Access:
     return _gathered(call, (place[0] * widths + place[1]) * depths + place[2], index.ravel())
 
 
-def move(call: Call) -> Access:
+def move(call: KernelCall) -> CallAccess:
     """Bytes from where three tables say."""
     p, run = call.params, max(call.params["run"], 1)
     rows = call.arrays("i", p["rows"], call.out.height)
@@ -308,7 +308,7 @@ def move(call: Call) -> Access:
     return _gathered(call, np.int64(rows[call.y]) + across + within)
 
 
-def pick(call: Call) -> Access:
+def pick(call: KernelCall) -> CallAccess:
     """Bytes of the input's row from where a table says."""
     run = max(call.params["run"], 1)
     own = np.arange(call.out.row)
@@ -318,7 +318,7 @@ def pick(call: Call) -> Access:
     return _gathered(call, at[first : first + call.columns * call.out.channels])
 
 
-def resize(call: Call) -> Access:
+def resize(call: KernelCall) -> CallAccess:
     """Four taps of each byte, by two tables of (first, second, weight)."""
     tensor, p, steps = call.ins[0], call.params, _steps(call, 1)
     rows = call.arrays("h", p["rows"], 3 * call.out.height).reshape(-1, 3)[call.y, :2]
@@ -329,13 +329,13 @@ def resize(call: Call) -> Access:
     return _access(call, steps, _reads(0, at, steps[None, :, None]))
 
 
-def table_mean(call: Call) -> Access:
-    """For each byte: reads all taps of its channel, then writes."""
+def table_mean(call: KernelCall) -> CallAccess:
+    """Takes each byte: reads all taps of its channel, then writes."""
     return _windowed(call, _steps(call, 1), _steps(call, 1))
 
 
-def transpose_conv(call: Call) -> Access:
-    """For each pixel, for each channel: reads all taps of its group, then writes."""
+def transpose_conv(call: KernelCall) -> CallAccess:
+    """Takes each pixel, for each channel: reads all taps of its group, then writes."""
     p, tensor = call.params, call.ins[0]
     groups = p["groups"]
     taps_y = call.y + p["pad_top"] - np.arange(p["kernel_h"]) * p["dilation_h"]
@@ -354,8 +354,8 @@ def transpose_conv(call: Call) -> Access:
     return _access(call, _steps(call, 1), _reads(0, at, steps))
 
 
-def matmul(call: Call) -> Access:
-    """For each line, for each four channels, or one: reads the line and columns, then writes."""
+def matmul(call: KernelCall) -> CallAccess:
+    """Takes each line, for each four channels, or one: reads the line and columns, then writes."""
     lanes = 1 if call.layer.kernel == "vmcu_matmul_transposed" else FOUR
     other, blocks = call.ins[1], -(-call.out.channels // lanes)
     turns = call.turns[:, None] * blocks
@@ -368,9 +368,9 @@ def matmul(call: Call) -> Access:
     )
 
 
-def attention(call: Call) -> Access:
-    """For each head: reads its query and all keys that it sees; then for each eight channels, then
-    four, then the rest: reads them of all values, then writes them."""
+def attention(call: KernelCall) -> CallAccess:
+    """Takes each head: reads its query and all keys that it sees; then for each eight channels,
+    then four, then the rest: reads them of all values, then writes them."""
     p, (query, keys, values) = call.params, call.ins[:3]
     heads, sharing = max(p["heads"], 1), max(p["sharing"], 1)
     each, depth = call.out.channels // heads, query.channels // heads
@@ -401,7 +401,7 @@ def attention(call: Call) -> Access:
     return _access(call, own // each * steps + block[own % each], *reads)
 
 
-def lstm(call: Call) -> Access:
+def lstm(call: KernelCall) -> CallAccess:
     """Reads the outputs of all units; then for each unit: reads all of input 0 and the unit's cell,
     then writes its three bytes."""
     units = call.out.channels // 3
@@ -414,7 +414,7 @@ def lstm(call: Call) -> Access:
     return _access(call, unit, *reads)
 
 
-def dense_by_rows(call: Call) -> Access:
+def dense_by_rows(call: KernelCall) -> CallAccess:
     """Reads the number of the row before; then for each channel: reads all of input 0 and the
     channel's sum, then writes its result and its sum. Writes the number last."""
     channels = call.out.row // 6
@@ -427,56 +427,56 @@ def dense_by_rows(call: Call) -> Access:
     return _access(call, step.reshape(call.out.width, -1), *reads)
 
 
-def dense_int16(call: Call) -> Access:
-    """For each element: reads all channels, then writes two bytes; up to four elements ahead."""
+def dense_int16(call: KernelCall) -> CallAccess:
+    """Takes each element: reads all channels, then writes two bytes; up to four elements ahead."""
     blocks = -(-call.out.channels // (2 * FOUR))
     turns = call.turns[:, None] * blocks
     steps = turns + np.arange(call.out.channels) // (2 * FOUR)
     return _access(call, steps, _reads(0, _columns(call), turns + blocks - 1))
 
 
-def filter_int16(call: Call) -> Access:
-    """For each channel: reads all elements of its filters along the window, then writes."""
+def filter_int16(call: KernelCall) -> CallAccess:
+    """Takes each channel: reads all elements of its filters along the window, then writes."""
     bytes_each = 2 * max(call.params["rank"], 1)
     step = np.arange(call.out.channels)[None, :]
     return _windowed(call, step, np.arange(call.ins[0].channels)[None, :] // bytes_each)
 
 
-def of_hop(call: Call) -> Access:
+def of_hop(call: KernelCall) -> CallAccess:
     """by_element(), of a window of the past or of the state before: walk.py knows where they are.
     Reads the number of the hop first."""
-    number = Reads(1, np.arange(2, dtype=np.int64), np.zeros(2, np.int64))
+    number = CallReads(1, np.arange(2, dtype=np.int64), np.zeros(2, np.int64))
     access = by_element(replace(call, ins=call.ins[:1]))
     return replace(access, reads=[*access.reads, number])
 
 
-def fetch(call: Call) -> Access:
+def fetch(call: KernelCall) -> CallAccess:
     """Reads no bytes of the pool."""
     return _access(call, _steps(call, 1))
 
 
-def trained_dense(call: Call) -> Access:
-    """For each output: reads all of input 0 and a row of input 1, then writes."""
+def trained_dense(call: KernelCall) -> CallAccess:
+    """Takes each output: reads all of input 0 and a row of input 1, then writes."""
     weights, c = np.arange(call.ins[1].bytes), np.arange(call.out.channels)
     reads = [_reads(0, _row(call), c[-1]), _reads(1, weights, weights // call.ins[1].row)]
     return _access(call, c, *reads)
 
 
-def softmax_int16(call: Call) -> Access:
-    """For each pixel: reads all channels, then for each one: reads it again, writes two bytes."""
+def softmax_int16(call: KernelCall) -> CallAccess:
+    """Takes each pixel: reads all channels, then for each one: reads it again, writes two bytes."""
     steps = _steps(call, 1) // 2
     each = call.out.channels // call.ins[0].channels
     return _access(call, steps, _reads(0, _columns(call), steps[:, ::each]))
 
 
-def class_error(call: Call) -> Access:
-    """For each class: reads two bytes of input 0 and the label, then writes two bytes."""
+def class_error(call: KernelCall) -> CallAccess:
+    """Takes each class: reads two bytes of input 0 and the label, then writes two bytes."""
     pair = np.arange(call.out.channels) // 2
     return _access(call, pair, _reads(0, _row(call), pair), _reads(1, 0, pair[-1]))
 
 
-def dense_gradient(call: Call) -> Access:
-    """For each value of input 2: reads it, all of input 0 and its weights; writes two bytes."""
+def dense_gradient(call: KernelCall) -> CallAccess:
+    """Takes each value of input 2: reads it, all of input 0 and its weights; writes two bytes."""
     pair = np.arange(call.out.channels) // 2
     weights, values = np.arange(call.ins[1].bytes), np.arange(call.ins[2].bytes)
     return _access(
@@ -488,8 +488,8 @@ def dense_gradient(call: Call) -> Access:
     )
 
 
-def dense_update(call: Call) -> Access:
-    """For each weight, two bytes, then the bias: reads it, its input and the error, writes it."""
+def dense_update(call: KernelCall) -> CallAccess:
+    """Takes each weight, two bytes, then the bias: reads it, its input and the error, writes it."""
     weights, values = call.ins[0], np.arange(call.ins[2].bytes)
     row = np.arange(weights.row)
     step = np.minimum(row // 2, len(values))
@@ -503,7 +503,7 @@ def dense_update(call: Call) -> Access:
     )
 
 
-RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, AccessRule] = {
     kind: rule
     for rule, kinds in (
         (conv, "conv pointwise"),

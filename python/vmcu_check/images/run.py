@@ -20,7 +20,7 @@ import onnx
 import tflite
 
 from .elf import ImageError
-from .tables import Model, Port
+from .tables import ImageModel, ImagePort
 from .walk import FaultError
 
 CHANNELS_FIRST, HALF_AWAY, COLUMNS = 1, 2, 4
@@ -57,7 +57,7 @@ STEPS = 2
 Run = Callable[[list[np.ndarray]], list[np.ndarray]]
 
 
-def compare(elf: Path, model: Model, file: Path, count: int) -> None:
+def compare(elf: Path, model: ImageModel, file: Path, count: int) -> None:
     """Runs `count` drawn inputs on both. Raises FaultError at the first byte that differs,
     ImageError if one of them cannot be run. Where the runtime computes an operator in float32,
     whose rounding decides between neighbours, a few bytes may differ by STEPS."""
@@ -78,17 +78,17 @@ def compare(elf: Path, model: Model, file: Path, count: int) -> None:
         for port, values in zip(model.outputs, wanted, strict=True):
             tensor = model.tensors[port.tensor]
             shape = tensor.height, tensor.width, tensor.channels
-            found = np.frombuffer(data[at : at + tensor.bytes], np.int8).astype(int)
+            answer = np.frombuffer(data[at : at + tensor.bytes], np.int8).astype(int)
             at += tensor.bytes
             whole = _from_file(values, port, shape).ravel().astype(int)
-            if len(found) != len(whole):
+            if len(answer) != len(whole):
                 raise FaultError("the image writes fewer bytes than its outputs have")
-            wrong = np.flatnonzero(np.abs(found - whole) > (0 if is_exact else STEPS))
-            near, total = near + int(np.count_nonzero(found != whole)), total + len(whole)
+            wrong = np.flatnonzero(np.abs(answer - whole) > (0 if is_exact else STEPS))
+            near, total = near + int(np.count_nonzero(answer != whole)), total + len(whole)
             if len(wrong) or near > max(count, total // 4):
-                first = wrong[0] if len(wrong) else int(np.argmax(found != whole))
+                first = wrong[0] if len(wrong) else int(np.argmax(answer != whole))
                 raise FaultError(
-                    f"output '{port.name}', byte {first}: {found[first]} on the emulated core,"
+                    f"output '{port.name}', byte {first}: {answer[first]} on the emulated core,"
                     f" {whole[first]} in the file's runtime (input {number} of {count})"
                 )
 
@@ -99,7 +99,7 @@ def can_run(elf: Path) -> bool:
 
 
 def _emulated(elf: Path, inputs: bytes) -> bytes:
-    """Returns what the image writes."""
+    """Returns the bytes that the image writes."""
     command = shlex.split((elf.parent / "run.sh").read_text(encoding="utf-8").splitlines()[-1])
     if command[:1] != ["exec"] or command[1] not in EMULATORS or shutil.which(command[1]) is None:
         raise ImageError(f"run.sh beside '{elf.name}' does not start an emulator that is here")
@@ -119,7 +119,7 @@ def _emulated(elf: Path, inputs: bytes) -> bytes:
         return (folder / "outputs.bin").read_bytes()
 
 
-def _to_file(values: np.ndarray, port: Port) -> np.ndarray:
+def _to_file(values: np.ndarray, port: ImagePort) -> np.ndarray:
     """int8 (height, width, channels) in the file's order of axes."""
     if port.flags & COLUMNS:
         values = values.transpose(1, 0, 2)
@@ -128,7 +128,7 @@ def _to_file(values: np.ndarray, port: Port) -> np.ndarray:
     return values
 
 
-def _from_file(values: np.ndarray, port: Port, shape: tuple[int, int, int]) -> np.ndarray:
+def _from_file(values: np.ndarray, port: ImagePort, shape: tuple[int, int, int]) -> np.ndarray:
     """The file's output as int8 (height, width, channels), in the order of the image."""
     height, width, channels = shape
     if values.dtype == np.uint8:
@@ -146,7 +146,7 @@ def _from_file(values: np.ndarray, port: Port, shape: tuple[int, int, int]) -> n
     return values.transpose(1, 0, 2) if port.flags & COLUMNS else values
 
 
-def _typed(values: np.ndarray, dtype: np.dtype[Any], port: Port) -> np.ndarray:
+def _typed(values: np.ndarray, dtype: np.dtype[Any], port: ImagePort) -> np.ndarray:
     """int8 values as the runtime takes them."""
     if dtype == np.uint8:
         return (values.astype(np.int16) + 128).astype(np.uint8)
@@ -157,13 +157,13 @@ def _typed(values: np.ndarray, dtype: np.dtype[Any], port: Port) -> np.ndarray:
     raise ImageError(f"an input of the file has {dtype}", "use --no-run")
 
 
-def _runtime(file: Path, ports: Sequence[Port]) -> tuple[Run, bool]:
+def _runtime(file: Path, ports: Sequence[ImagePort]) -> tuple[Run, bool]:
     """Returns a function that runs the file: int8 arrays in its order of axes to its outputs; and
     whether all of it is computed in integers."""
     return (_micro if file.read_bytes()[4:8] == b"TFL3" else _onnx)(file, ports)
 
 
-def _micro(file: Path, ports: Sequence[Port]) -> tuple[Run, bool]:
+def _micro(file: Path, ports: Sequence[ImagePort]) -> tuple[Run, bool]:
     try:
         from tflite_micro import runtime
     except ImportError as error:
@@ -182,7 +182,7 @@ def _micro(file: Path, ports: Sequence[Port]) -> tuple[Run, bool]:
     return run, True
 
 
-def _onnx(file: Path, ports: Sequence[Port]) -> tuple[Run, bool]:
+def _onnx(file: Path, ports: Sequence[ImagePort]) -> tuple[Run, bool]:
     try:
         import onnxruntime  # type: ignore[import-untyped]
     except ImportError as error:

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from .params import parts
-from .tables import Layer, Tensor
+from .tables import ImageLayer, ImageTensor
 
 # Rows of a window are copied where they have at most so many bytes together.
 COPIED = 256
 
 
-def scratch_bytes(layer: Layer, p: Mapping[str, Any], ins: tuple[Tensor, ...], out: Tensor) -> int:
+def scratch_bytes(
+    layer: ImageLayer, p: Mapping[str, Any], ins: tuple[ImageTensor, ...], out: ImageTensor
+) -> int:
     """Returns the bytes from the beginning of a layer's scratch memory that its calls may write."""
     kind, form, packing = parts(layer.kernel)
     is_vector = packing.startswith("_helium")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights, biases and factors of layers, read back from the streams that kernels read.
 
-doc/kernels.md describes the streams. A reader returns what a channel's sum is made of, whatever the
+doc/kernels.md describes the streams. A reader returns the parts of a channel's sum, whatever the
 order in which a core wants it.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .elf import Image, ImageError
+from .elf import ImageError, LinkedImage
 from .params import parts
-from .tables import Layer, Tensor
+from .tables import ImageLayer, ImageTensor
 
 # A run of at most so many bytes of several rows is copied, and is one run of taps.
 COPIED = 256
@@ -31,7 +31,7 @@ NO_TAP, MARK = -1, -2
 
 
 @dataclass(frozen=True)
-class Weights:
+class LayerWeights:
     """weights: int8 (channels, taps), in the order of the window, of depthwise convolutions too.
     bias: int64 (channels,), with the input's zero point. multiplier, other: int64 (channels,);
     other: the shift, to the left if it is fixed-point, or a line's word. address: of the stream;
@@ -45,10 +45,10 @@ class Weights:
     size: int
 
 
-class Stream:
+class WeightStream:
     """The words and bytes of a stream, one after another."""
 
-    def __init__(self, image: Image, address: int):
+    def __init__(self, image: LinkedImage, address: int):
         self.image, self.address, self.at = image, address, address
 
     def take(self, code: str, count: int) -> np.ndarray:
@@ -77,7 +77,7 @@ def _woven(channels: int, lanes: int) -> list[tuple[int, int]]:
     ]
 
 
-def _taps(stream: Stream, block: int, count: int, packing: str) -> np.ndarray:
+def _taps(stream: WeightStream, block: int, count: int, packing: str) -> np.ndarray:
     """int64 (block, count): the next taps of a block of channels."""
     lanes = 16 if "helium" in packing else 4
     is_plain = "helium" in packing or "pairs" in packing
@@ -99,7 +99,7 @@ def _taps(stream: Stream, block: int, count: int, packing: str) -> np.ndarray:
 
 
 def _blocks(
-    stream: Stream, channels: int, block: int, count: int, packing: str
+    stream: WeightStream, channels: int, block: int, count: int, packing: str
 ) -> tuple[np.ndarray, ...]:
     """A group of channels in blocks: taps (channels, count), biases, multipliers, others."""
     taps: list[np.ndarray] = []
@@ -153,7 +153,9 @@ def _runs(taps: np.ndarray, whole: int, run: int, lanes: int) -> np.ndarray:
     return padded[:, :, :run].reshape(len(taps), -1)
 
 
-def tiled(image: Image, layer: Layer, p: Mapping[str, Any], out: Tensor) -> Weights:
+def tiled(
+    image: LinkedImage, layer: ImageLayer, p: Mapping[str, Any], out: ImageTensor
+) -> LayerWeights:
     """Convolutions and fully connected layers: groups of blocks of two or four channels."""
     kind, form, packing = parts(layer.kernel)
     lanes = 16 if "helium" in packing else 4
@@ -166,21 +168,23 @@ def tiled(image: Image, layer: Layer, p: Mapping[str, Any], out: Tensor) -> Weig
         run *= p["kernel_h"]
     if not run or whole % run or not p["groups"] or out.channels % p["groups"]:
         raise ImageError(f"layer {layer.number}: runs of {run} taps of {whole}")
-    stream = Stream(image, p["stream"])
+    stream = WeightStream(image, p["stream"])
     size = out.channels // p["groups"]
     parts_ = [_blocks(stream, size, block, p["steps"] * lanes, packing) for _ in range(p["groups"])]
     taps, bias, multiplier, other = (np.concatenate(one) for one in zip(*parts_, strict=True))
     weights = _runs(taps, whole, run, lanes)
-    return Weights(weights, bias, multiplier, other, stream.address, stream.at - stream.address)
+    return LayerWeights(
+        weights, bias, multiplier, other, stream.address, stream.at - stream.address
+    )
 
 
 def per_tensor(
-    image: Image, layer: Layer, p: Mapping[str, Any], ins: Tensor, out: Tensor
-) -> Weights:
+    image: LinkedImage, layer: ImageLayer, p: Mapping[str, Any], ins: ImageTensor, out: ImageTensor
+) -> LayerWeights:
     """Fully connected layers with one factor: blocks of four channels without factors."""
     packing = parts(layer.kernel)[2]
     lanes = 16 if "helium" in packing else 4
-    stream = Stream(image, p["stream"])
+    stream = WeightStream(image, p["stream"])
     bias, taps = [], []
     for _ in range(0, out.channels, FOUR):
         start = stream.take("i4", FOUR)
@@ -190,7 +194,7 @@ def per_tensor(
         bias.append(start)
         taps.append(some)
     alike = np.ones(out.channels, np.int64)
-    return Weights(
+    return LayerWeights(
         _runs(np.concatenate(taps)[: out.channels], ins.row, ins.row, lanes),
         np.concatenate(bias)[: out.channels],
         alike * p["multiplier"],
@@ -243,12 +247,12 @@ def _strip_order(taps: int, stride: int) -> np.ndarray:
             last = range(taps * (taps - 1), taps * taps, 2)
             lines = [[(s, s + 1 if s + 1 < taps * taps else NO_TAP) for s in last]]
         groups.append([*lines[0], *none * (len(lines[0]) % 2)])
-    found = []
+    rows_of_bytes = []
     for group in groups:
         bytes_ = np.full(2 * len(group), NO_TAP)
         bytes_[_crossed(len(group))] = group
-        found.append(bytes_)
-    return np.concatenate(found)
+        rows_of_bytes.append(bytes_)
+    return np.concatenate(rows_of_bytes)
 
 
 def _strip_taps(raw: np.ndarray, order: np.ndarray, taps: int) -> np.ndarray:
@@ -261,14 +265,16 @@ def _strip_taps(raw: np.ndarray, order: np.ndarray, taps: int) -> np.ndarray:
     return weights
 
 
-def strips(image: Image, layer: Layer, p: Mapping[str, Any], out: Tensor) -> Weights:
+def strips(
+    image: LinkedImage, layer: ImageLayer, p: Mapping[str, Any], out: ImageTensor
+) -> LayerWeights:
     """Depthwise convolutions of square windows: of each channel a word, weights, a multiplier."""
     taps = p["kernel_w"]
     order = _strip_order(taps, p["stride_w"])
     if "pairs" in layer.kernel:
         order = np.full(-(-taps * taps // WORD) * WORD, NO_TAP)
         order[: taps * taps] = np.arange(taps * taps)
-    stream = Stream(image, p["stream"])
+    stream = WeightStream(image, p["stream"])
     weights, bias, multiplier, other = [], [], [], []
     behind = 0
     for _ in range(out.channels + out.channels % 2):
@@ -278,40 +284,44 @@ def strips(image: Image, layer: Layer, p: Mapping[str, Any], out: Tensor) -> Wei
         if word & 0xFF == EXACT:
             start = word >> 8
             behind = max(behind, start + 2)
-            rest = Stream(image, stream.address + WORD * start).take("i4", 2)
+            rest = WeightStream(image, stream.address + WORD * start).take("i4", 2)
             bias.append(int(int32(rest[0] + start)))
             other.append(int(rest[1]))
         else:
             bias.append(word >> 8)
             other.append(-1 - (word & 0xFF))
-    found = slice(0, out.channels)
-    return Weights(
-        np.array(weights)[found],
-        np.array(bias)[found],
-        np.array(multiplier)[found],
-        np.array(other)[found],
+    real = slice(0, out.channels)
+    return LayerWeights(
+        np.array(weights)[real],
+        np.array(bias)[real],
+        np.array(multiplier)[real],
+        np.array(other)[real],
         stream.address,
         max(stream.at - stream.address, WORD * behind),
     )
 
 
-def any_window(image: Image, layer: Layer, p: Mapping[str, Any], out: Tensor) -> Weights:
+def any_window(
+    image: LinkedImage, layer: ImageLayer, p: Mapping[str, Any], out: ImageTensor
+) -> LayerWeights:
     """Depthwise convolutions of any window: up to four, or sixteen, channels of a group."""
     is_vector = layer.kernel.endswith("_helium")
     size, taps = VECTOR if is_vector else FOUR, p["kernel_h"] * p["kernel_w"]
     group = out.channels if p["run"] else out.channels // max(p["groups"], 1)
-    stream = Stream(image, p["stream"])
-    found: list[tuple[np.ndarray, ...]] = []
+    stream = WeightStream(image, p["stream"])
+    blocks: list[tuple[np.ndarray, ...]] = []
     for start in range(0, out.channels, group):
         for first in range(start, start + group, size):
             many = min(size, start + group - first)
             read = _vector_block if is_vector else _four_block
-            found.append(tuple(one[:many] for one in read(stream, taps)))
-    weights, bias, multiplier, other = (np.concatenate(one) for one in zip(*found, strict=True))
-    return Weights(weights, bias, multiplier, other, stream.address, stream.at - stream.address)
+            blocks.append(tuple(one[:many] for one in read(stream, taps)))
+    weights, bias, multiplier, other = (np.concatenate(one) for one in zip(*blocks, strict=True))
+    return LayerWeights(
+        weights, bias, multiplier, other, stream.address, stream.at - stream.address
+    )
 
 
-def _four_block(stream: Stream, taps: int) -> tuple[np.ndarray, ...]:
+def _four_block(stream: WeightStream, taps: int) -> tuple[np.ndarray, ...]:
     """Biases, taps (all four channels of a first odd one, then two of two channels), factors."""
     bias = stream.take("i4", FOUR)
     order = [(0, n) for n in range(FOUR)] * (taps % 2)
@@ -326,7 +336,7 @@ def _four_block(stream: Stream, taps: int) -> tuple[np.ndarray, ...]:
     return weights, bias, multiplier, -1 - shift
 
 
-def _vector_block(stream: Stream, taps: int) -> tuple[np.ndarray, ...]:
+def _vector_block(stream: WeightStream, taps: int) -> tuple[np.ndarray, ...]:
     """A word, biases, taps by channel, factors; constants are in the order of quarters."""
     word = int(stream.take("i4", 1)[0])
     order = np.concatenate([np.arange(first, VECTOR, 4) for first in (0, 2, 1, 3)])
@@ -339,8 +349,8 @@ def _vector_block(stream: Stream, taps: int) -> tuple[np.ndarray, ...]:
 
 
 def read(
-    image: Image, layer: Layer, p: Mapping[str, Any], ins: Tensor, out: Tensor
-) -> Weights | None:
+    image: LinkedImage, layer: ImageLayer, p: Mapping[str, Any], ins: ImageTensor, out: ImageTensor
+) -> LayerWeights | None:
     """Returns the weights of a layer; None if it has none in a stream."""
     kind, form, _packing = parts(layer.kernel)
     if (kind == "dense" and "kernel_h" not in p) or kind == "dense_per_tensor":

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .elf import Image, ImageError, Symbol
+from .elf import ImageError, ImageSymbol, LinkedImage
 
 # Sizes of the members' types; p is a pointer, f a float.
 SIZES = {"b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "f": 4}
@@ -45,7 +45,7 @@ OPTIONS = {
 }
 
 
-class Struct:
+class StructLayout:
     """The layout of a struct, from its members `name:type`."""
 
     def __init__(self, members: str, word: int):
@@ -67,7 +67,7 @@ class Struct:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class ImageTensor:
     """A ring buffer: byte o of the tensor is at (base + (o + phase) % ring) % pool."""
 
     number: int
@@ -89,7 +89,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Layer:
+class ImageLayer:
     """kernel: the function's name; params: address of its parameters; inputs and output: numbers
     of tensors. The other members are as in struct vmcu_layer."""
 
@@ -112,7 +112,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Stage:
+class ImageStage:
     """Layers from `first` on. parts: (entries, times) of the schedule; none for a single layer."""
 
     number: int
@@ -124,7 +124,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Port:
+class ImagePort:
     """An input or output of the model."""
 
     name: str
@@ -135,7 +135,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Stream:
+class ImageStream:
     """calls, again: by layer of the first stage; see struct vmcu_stream."""
 
     calls: tuple[int, ...]
@@ -147,30 +147,30 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Model:
+class ImageModel:
     """A model's tables. symbol: its name in the image. pools: bytes of each pool."""
 
     symbol: str
     pools: tuple[int, ...]
-    tensors: tuple[Tensor, ...]
-    layers: tuple[Layer, ...]
-    stages: tuple[Stage, ...]
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    tensors: tuple[ImageTensor, ...]
+    layers: tuple[ImageLayer, ...]
+    stages: tuple[ImageStage, ...]
+    inputs: tuple[ImagePort, ...]
+    outputs: tuple[ImagePort, ...]
     streamed: bool
     elsewhere: bool
     circle: int = 0
     step: int = 0
-    stream: Stream | None = None
+    stream: ImageStream | None = None
 
 
-class Reader:
+class TableReader:
     """Reads the tables of the model of one symbol."""
 
-    def __init__(self, image: Image, symbol: Symbol):
+    def __init__(self, image: LinkedImage, symbol: ImageSymbol):
         self.image, self.symbol = image, symbol
         options = [text for name, text in OPTIONS.items() if name in symbol.name]
-        self.layout = Struct(" ".join([MODEL, *options]), image.word)
+        self.layout = StructLayout(" ".join([MODEL, *options]), image.word)
         if symbol.bytes not in (0, self.layout.bytes):
             raise ImageError(
                 f"{symbol.name} has {symbol.bytes} bytes instead of {self.layout.bytes}",
@@ -179,7 +179,7 @@ class Reader:
 
     def structs(self, members: str, address: int, count: int) -> list[dict[str, Any]]:
         """Returns `count` structs of a table."""
-        layout = Struct(members, self.image.word)
+        layout = StructLayout(members, self.image.word)
         data = self.image.read(address, layout.bytes * count) if count else b""
         size = layout.bytes
         return [layout.decode(data[size * i : size * (i + 1)]) for i in range(count)]
@@ -189,17 +189,17 @@ class Reader:
         data = self.image.read(address, SIZES[code] * count) if count else b""
         return struct.unpack(f"<{count}{code}", data)
 
-    def model(self) -> Model:
-        """Raises ImageError if a table is not in the image or names what is not there."""
+    def model(self) -> ImageModel:
+        """Raises ImageError if a table is not in the image or names a tensor or layer that is not."""
         top = self.layout.decode(self.image.read(self.symbol.address, self.layout.bytes))
         tensors = tuple(
-            Tensor(number, **one)
+            ImageTensor(number, **one)
             for number, one in enumerate(self.structs(TENSOR, top["tensors"], top["tensor_count"]))
         )
         layers = tuple(self._layers(top, len(tensors)))
         stages = tuple(self._stages(top, len(layers)))
         pools = tuple(top[f"pool{i}"] for i in range(top.get("pool_count", 0)))
-        model = Model(
+        model = ImageModel(
             symbol=self.symbol.name,
             pools=pools or (top["pool_bytes"],),
             tensors=tensors,
@@ -217,7 +217,7 @@ class Reader:
             raise ImageError(f"pools of {model.pools} bytes are not {top['pool_bytes']} together")
         return model
 
-    def _layers(self, top: Mapping[str, Any], tensors: int) -> Iterator[Layer]:
+    def _layers(self, top: Mapping[str, Any], tensors: int) -> Iterator[ImageLayer]:
         for number, one in enumerate(self.structs(LAYER, top["layers"], top["layer_count"])):
             inputs = self.numbers("H", one["inputs"], one.pop("input_count"))
             kernel = self.image.function_at(one.pop("kernel"))
@@ -226,9 +226,9 @@ class Reader:
             if not one["columns"] or not one["rows"] or one["columns"] > one["width"]:
                 raise ImageError(f"layer {number} ({kernel}) has calls of no columns or rows")
             one |= {"inputs": inputs, "descending": bool(one["descending"])}
-            yield Layer(number, kernel, **one)
+            yield ImageLayer(number, kernel, **one)
 
-    def _stages(self, top: Mapping[str, Any], layers: int) -> Iterator[Stage]:
+    def _stages(self, top: Mapping[str, Any], layers: int) -> Iterator[ImageStage]:
         behind = 0
         for number, one in enumerate(self.structs(STAGE, top["stages"], top["stage_count"])):
             if one["first"] != behind or not one["count"] or behind + one["count"] > layers:
@@ -243,19 +243,19 @@ class Reader:
                     parts.append((entries, part["times"]))
             elif one["count"] > 1:
                 raise ImageError(f"stage {number} has several layers and no schedule")
-            yield Stage(
+            yield ImageStage(
                 number, one["first"], one["count"], one["taken"], one["progress"], tuple(parts)
             )
         if behind != layers:
             raise ImageError(f"stages end behind layer {behind} of {layers}")
 
-    def _ports(self, address: int, count: int, tensors: int) -> tuple[Port, ...]:
+    def _ports(self, address: int, count: int, tensors: int) -> tuple[ImagePort, ...]:
         ports = self.structs(IO, address, count)
         if any(one["tensor"] >= tensors for one in ports):
             raise ImageError("an input or output names a tensor that is not there")
-        return tuple(Port(**{**one, "name": self.image.text(one["name"])}) for one in ports)
+        return tuple(ImagePort(**{**one, "name": self.image.text(one["name"])}) for one in ports)
 
-    def _stream(self, address: int, stages: tuple[Stage, ...]) -> Stream | None:
+    def _stream(self, address: int, stages: tuple[ImageStage, ...]) -> ImageStream | None:
         if not address:
             return None
         one = self.structs(STREAM, address, 1)[0]
@@ -264,16 +264,16 @@ class Reader:
         again = self.numbers("H", one.pop("again"), stages[0].count)
         if any(a >= c for a, c in zip(again, calls, strict=True)):
             raise ImageError("a layer of the stream does not start over")
-        return Stream(calls, again, **one)
+        return ImageStream(calls, again, **one)
 
 
-def model_symbols(image: Image) -> list[Symbol]:
+def model_symbols(image: LinkedImage) -> list[ImageSymbol]:
     """Returns the symbols of compiled models: NAME_model and the options of the image, which the
     runtime's vmcu_init has, too."""
     names = (one.name for one in image.symbols.values() if one.is_function)
     inits = (re.fullmatch(INIT, name) for name in names)
     options = next((init["options"] or "" for init in inits if init is not None), "")
-    found = [
+    symbols = [
         one
         for one in image.symbols.values()
         if one.name.endswith(MODEL_NAME + options)
@@ -281,4 +281,4 @@ def model_symbols(image: Image) -> list[Symbol]:
         and not one.is_function
         and image.has(one.address, one.bytes)
     ]
-    return sorted(found, key=lambda one: one.address)
+    return sorted(symbols, key=lambda one: one.address)

@@ -15,10 +15,10 @@ from functools import lru_cache
 import numpy as np
 
 from . import params
-from .elf import Image, ImageError
-from .rules import RULES, Access, Call, Reads
+from .elf import ImageError, LinkedImage
+from .rules import RULES, CallAccess, CallReads, KernelCall
 from .scratch import scratch_bytes
-from .tables import ON_STACK, SIZES, TAKE, Layer, Model, Stage, Tensor
+from .tables import ON_STACK, SIZES, TAKE, ImageLayer, ImageModel, ImageStage, ImageTensor
 
 POOL_NUMBER = 28
 STACK_SCRATCH = 256
@@ -53,16 +53,16 @@ class FaultError(ImageError):
 
 
 @dataclass(frozen=True)
-class Pool:
+class PoolKeys:
     """All pools, one behind another. keys: int64, what each byte is; when: the step at which the
     running call writes a byte."""
 
-    model: Model
+    model: ImageModel
     keys: np.ndarray
     when: np.ndarray
 
     @classmethod
-    def of(cls, model: Model) -> Pool:
+    def of(cls, model: ImageModel) -> PoolKeys:
         size = sum(model.pools)
         return cls(model, np.full(size, EMPTY, np.int64), np.full(size, LATE, np.int64))
 
@@ -74,7 +74,7 @@ class Pool:
             raise FaultError(f"there is no pool {number}")
         return sum(self.model.pools[:number]), self.model.pools[number], at
 
-    def places(self, tensor: Tensor, at: np.ndarray) -> np.ndarray:
+    def places(self, tensor: ImageTensor, at: np.ndarray) -> np.ndarray:
         """Returns the places of bytes of a tensor."""
         start, size, base = self.circle(tensor.base)
         if not tensor.ring or tensor.ring > size or base >= size:
@@ -90,13 +90,13 @@ class Pool:
         return slice(start + at, start + at + size)
 
 
-class Walk:
+class ImageReplay:
     """Runs the calls of a model. Raises FaultError at the first byte that is read where it is not,
     or written where it must not be."""
 
-    def __init__(self, image: Image, model: Model):
+    def __init__(self, image: LinkedImage, model: ImageModel):
         self.image, self.model = image, model
-        self.pool = Pool.of(model)
+        self.pool = PoolKeys.of(model)
         self.params = [params.read(image, one.kernel, one.params) for one in model.layers]
         self.kinds = [params.parts(one.kernel)[0] for one in model.layers]
         for layer in model.layers:
@@ -130,7 +130,7 @@ class Walk:
 
     # Keys.
 
-    def key(self, tensor: Tensor, at: np.ndarray, hops_ago: int = 0) -> np.ndarray:
+    def key(self, tensor: ImageTensor, at: np.ndarray, hops_ago: int = 0) -> np.ndarray:
         """Returns the keys of bytes of a tensor, whose rows are counted since the beginning."""
         key = at + tensor.number * TENSOR_KEY
         if self.model.stream and tensor.number not in self.endless:
@@ -138,7 +138,7 @@ class Walk:
         return key
 
     def name(self, key: int) -> str:
-        """Describes what a byte is."""
+        """Describes a byte of the pool."""
         if key == EMPTY:
             return "nothing yet"
         if key <= SUMS:
@@ -176,7 +176,7 @@ class Walk:
             self._expect(tensor, at, self.key(tensor, at + shift), f"output '{port.name}'")
         self.hop += 1
 
-    def _stage(self, stage: Stage) -> None:
+    def _stage(self, stage: ImageStage) -> None:
         layers = self.model.layers[stage.first : stage.first + stage.count]
         if not stage.parts:
             layer = layers[0]
@@ -199,7 +199,7 @@ class Walk:
                 raise FaultError(f"the progress of stage {stage.number} is overwritten")
             self._next(layers[entry], unbounded)
 
-    def _entries(self, stage: Stage, unbounded: bool) -> Iterator[int]:
+    def _entries(self, stage: ImageStage, unbounded: bool) -> Iterator[int]:
         parts = stage.parts
         if unbounded:
             parts = parts[min(self.hop, 1) : min(self.hop, 1) + 1]
@@ -207,7 +207,7 @@ class Walk:
             for _ in range(1 if unbounded else times):
                 yield from entries
 
-    def _next(self, layer: Layer, unbounded: bool) -> None:
+    def _next(self, layer: ImageLayer, unbounded: bool) -> None:
         """The next call of a layer of a schedule."""
         made = self.made[layer.number]
         self.made[layer.number] += 1
@@ -228,7 +228,7 @@ class Walk:
             self._call(layer, y, x, part, row)
             x, left = x + part, left - part
 
-    def _unsplit(self, layer: Layer, y: int, x: int, columns: int) -> int:
+    def _unsplit(self, layer: ImageLayer, y: int, x: int, columns: int) -> int:
         """Columns of a call that no ring buffer's end splits."""
         for bit, number in enumerate((layer.output, *layer.inputs)):
             if layer.splits >> bit & 1:
@@ -259,12 +259,12 @@ class Walk:
 
     # A call.
 
-    def _call(self, layer: Layer, y: int, x: int, columns: int, row: int) -> None:
+    def _call(self, layer: ImageLayer, y: int, x: int, columns: int, row: int) -> None:
         """row: the output's row, counted since the beginning; y: as the kernel counts it."""
         tensors, kind = self.model.tensors, self.kinds[layer.number]
         if kind == "hop_count":
             self.number = y
-        call = Call(
+        call = KernelCall(
             layer=layer,
             params=self.params[layer.number],
             ins=tuple(tensors[number] for number in layer.inputs),
@@ -291,7 +291,7 @@ class Walk:
             self.pool.when[places] = LATE
             self.pool.keys[places] = self.key(tensor, written + shift)
 
-    def _read(self, call: Call, reads: Reads, rows: int, where: str) -> None:
+    def _read(self, call: KernelCall, reads: CallReads, rows: int, where: str) -> None:
         """Compares the bytes that a call reads with those that it wants. rows: by which the output
         is further on than the kernel counts."""
         tensor, kind = call.ins[reads.index], self.kinds[call.layer.number]
@@ -317,7 +317,7 @@ class Walk:
         self._expect(tensor, at, key, where, self.kinds[call.layer.number])
 
     def _expect(
-        self, tensor: Tensor, at: np.ndarray, key: np.ndarray, where: str, kind: str = ""
+        self, tensor: ImageTensor, at: np.ndarray, key: np.ndarray, where: str, kind: str = ""
     ) -> None:
         if not len(at):
             return
@@ -329,10 +329,10 @@ class Walk:
         wrong = np.flatnonzero(self.pool.keys[places] != key)
         if len(wrong):
             first = wrong[0]
-            found = self.name(int(self.pool.keys[places[first]]))
+            here = self.name(int(self.pool.keys[places[first]]))
             raise FaultError(
                 f"{where} reads {self.name(int(key[first]))} at {places[first]} of the pool, where"
-                f" there is {found}"
+                f" there is {here}"
             )
         apart = np.flatnonzero((np.diff(at) == 1) & (np.diff(places) != 1))
         if not len(apart):
@@ -344,7 +344,7 @@ class Walk:
         if not whole.all():
             raise FaultError(f"{where} reads a row of tensor {tensor.number} that an end splits")
 
-    def _check_written(self, tensor: Tensor, at: np.ndarray, where: str) -> None:
+    def _check_written(self, tensor: ImageTensor, at: np.ndarray, where: str) -> None:
         if at.min() < 0 or (at.max() >= tensor.bytes and tensor.number not in self.endless):
             raise FaultError(
                 f"{where} writes byte {at.max()} of tensor {tensor.number}, behind its end"
@@ -354,7 +354,7 @@ class Walk:
         if last - first != ends[1] - ends[0] and tensor.row >= len(at):
             raise FaultError(f"{where} writes columns of tensor {tensor.number} that an end splits")
 
-    def _in_time(self, call: Call, reads: Reads, places: np.ndarray, where: str) -> None:
+    def _in_time(self, call: KernelCall, reads: CallReads, places: np.ndarray, where: str) -> None:
         """No byte is read in a later step than it is overwritten in."""
         tensor = call.ins[reads.index]
         if self.model.elsewhere and tensor.number == self.model.inputs[0].tensor:
@@ -369,8 +369,8 @@ class Walk:
                 f" {read[late[0]]} of the pool before it reads it"
             )
 
-    def _scratch(self, call: Call, access: Access, where: str) -> None:
-        """Scratch memory shares no byte with what a call reads or writes."""
+    def _scratch(self, call: KernelCall, access: CallAccess, where: str) -> None:
+        """Scratch memory shares no byte with the tensors of a call."""
         layer = call.layer
         size = scratch_bytes(layer, call.params, call.ins, call.out)
         if layer.scratch == ON_STACK:
@@ -392,13 +392,13 @@ class Walk:
             if ((places >= run.start) & (places < run.stop)).any():
                 raise FaultError(f"{where} writes its output into scratch memory")
 
-    def _store(self, tensor: Tensor, at: np.ndarray, what: str, shift: int = 0) -> None:
+    def _store(self, tensor: ImageTensor, at: np.ndarray, what: str, shift: int = 0) -> None:
         """Bytes that the caller writes."""
         self._check_written(tensor, at[: tensor.row], what)
         self.pool.keys[self.pool.places(tensor, at)] = self.key(tensor, at + shift)
 
 
-def check_plan(image: Image, model: Model) -> int:
+def check_plan(image: LinkedImage, model: ImageModel) -> int:
     """Runs an inference, or hops of a model that keeps state until its counters have come round.
     Returns the number of hops.
 
@@ -406,7 +406,7 @@ def check_plan(image: Image, model: Model) -> int:
     """
     if model.circle:
         raise ImageError("a pool that rotates is not checked", "check an image without --rotate")
-    walk = Walk(image, model)
+    walk = ImageReplay(image, model)
     walk.inference()
     while model.stream and walk.hop < MOST_HOPS and not walk.is_around:
         walk.inference()

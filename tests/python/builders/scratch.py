@@ -110,6 +110,7 @@ def furnish(folder: Path) -> Path:
     for name in ("kws", "wake", "after"):
         shutil.copy(ROOT / "tests" / "fuzz" / "containers" / "hello.vmcu", folder / f"{name}.vmcu")
     (folder / "FILE.json").write_text(GRAPH)
+    (folder / "PLAN.csv").write_text("id,lower,upper,size,offset\na,0,9,4096,0\nb,3,9,100,4096\n")
     (folder / "PROBLEM.csv").write_text("id,lower,upper,size\na,0,9,4096\nb,3,9,100\n")
     with wave.open(str(folder / "recording.wav"), "wb") as file:
         file.setparams((1, 2, 16000, 0, "NONE", ""))
