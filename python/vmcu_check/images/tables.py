@@ -190,7 +190,7 @@ class TableReader:
         return struct.unpack(f"<{count}{code}", data)
 
     def model(self) -> ImageModel:
-        """Raises ImageError if a table is not in the image or names a tensor or layer that is not."""
+        """Raises ImageError if a table, or a tensor that it names, is not in the image."""
         top = self.layout.decode(self.image.read(self.symbol.address, self.layout.bytes))
         tensors = tuple(
             ImageTensor(number, **one)

@@ -37,7 +37,7 @@ class Softmax(Op):
     kernels/internal/reference/softmax.h.
     """
 
-    data_dependent = ".onnx: the division by the sum; up to 1.2 times as many"
+    data_dependent = ".onnx: the division by the sum; up to 1.4 times as many"
     clamps = True
     # Where ONNX Runtime fuses Softmax, it cuts 1 / out_scale to an integer, which no file tells.
     differing_share = 0.4

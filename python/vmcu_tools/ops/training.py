@@ -129,7 +129,7 @@ class ClassError(Op):
     """int16 probabilities of SoftmaxInt16, and a label of one byte, to errors. A label that is no
     class: zeros, with which a step changes nothing."""
 
-    data_dependent = "the label; up to 1.3 times as many"
+    data_dependent = "the label; up to 2 times as many"
 
 
 @dataclass(frozen=True, eq=False)
