@@ -400,8 +400,8 @@ VMCU_INLINE int32_t vmcu_on_line(struct vmcu_line line, int32_t acc)
 	const uint32_t b_low = (uint16_t)line.multiplier;
 	const uint32_t low = a_low * b_low + (uint16_t)line.adjust;
 	const int32_t one = (int32_t)a_low * b_high + (int32_t)(low >> 16);
-	const int32_t other = a_high * (int32_t)b_low + (int32_t)(one & 0xffff) +
-			      (int32_t)(line.adjust >> 16);
+	const int32_t other =
+		a_high * (int32_t)b_low + (int32_t)(one & 0xffff) + (int32_t)(line.adjust >> 16);
 	const int32_t high = a_high * b_high + (one >> 16) + (other >> 16);
 #endif
 

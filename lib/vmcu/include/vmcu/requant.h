@@ -252,8 +252,8 @@ static inline int32_t vmcu_float_scale_soft(int32_t acc, float scale)
 	const uint32_t magnitude = vmcu_float_product(acc, factor.bits, &exponent);
 	/* The limit or more, from 2^23 on; a half or less. */
 	const int32_t drop = vmcu_at_least(vmcu_at_most(-exponent, 26), 3);
-	const int32_t rounded = vmcu_at_most((int32_t)vmcu_half_even_32(magnitude, drop),
-					     VMCU_SCALE_LIMIT);
+	const int32_t rounded =
+		vmcu_at_most((int32_t)vmcu_half_even_32(magnitude, drop), VMCU_SCALE_LIMIT);
 	const int32_t sign = (acc ^ (int32_t)factor.bits) >> 31;
 
 	return (rounded ^ sign) - sign;

@@ -22,11 +22,12 @@
  * line for each run of instructions and row of the counts: the row, the run's first address and the
  * one behind its last, how often it ran, and how often it went on elsewhere than behind its end,
  * which only a taken branch does. With each=FILE, that file gets a line for each time that counting
- * stopped: the instructions since it started, of the executor and of each layer. With pool=ADDRESS and end=ADDRESS, each as often as
- * there are pools, and pools=FILE, that file gets a line for each: loads and stores there. With
- * granule=BYTES, flash is behind two caches (caches.h) of so many bytes an entry, code=ENTRIES for
- * instructions and data=ENTRIES for loads. Each line of the counts then ends with how often code
- * was not there after a jump, behind the granule before, and how often data was not.
+ * stopped: the instructions since it started, of the executor and of each layer. With pool=ADDRESS
+ * and end=ADDRESS, each as often as there are pools, and pools=FILE, that file gets a line for
+ * each: loads and stores there. With granule=BYTES, flash is behind two caches (caches.h) of so
+ * many bytes an entry, code=ENTRIES for instructions and data=ENTRIES for loads. Each line of the
+ * counts then ends with how often code was not there after a jump, behind the granule before, and
+ * how often data was not.
  */
 
 #include <stdlib.h>
