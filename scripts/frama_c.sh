@@ -19,7 +19,7 @@ APART=(main vmcu_init vmcu_pool_bind unbind_context vmcu_{in,out}put{,_size} {in
 # Frama-C gives a function's attributes to its type, and loses a struct that it returns; it knows
 # memcpy() and memset() by these names only. any_input.c cancels before an inference: with volatile,
 # every row would be computed and not, and the counts of calls in the pool would be lost.
-PREPARED="-Dcold= -Dhot= -Dvolatile= -D__builtin_memcpy=memcpy -D__builtin_memset=memset -include string.h"
+PREPARED="-Dcold= -Dhot= -Dvolatile= -D__builtin_memcpy=memcpy -D__builtin_memset=memset -D'__asm__(...)=' -include string.h"
 # Kernels multiply lanes of scratch behind the last tap, which nothing writes, by zero: locals have any value.
 OPTIONS=(-machdep gcc_x86_32 -eva-initialized-locals -eva-slevel 0
 	-eva-min-loop-unroll 300 -eva-split-return auto

@@ -48,11 +48,11 @@ def verdict(image: Path, name: str, inputs: int = 3) -> Verdict:
 @pytest.mark.parametrize(
     ("name", "core", "options", "layers"),
     [
-        ("digits", "m4", (), 6),
-        ("digits", "m0", (), 6),
-        ("digits", "m55", (), 6),
-        ("digits", "rv32", (), 6),
-        ("digits", "m4", ("--target", "portable", "--external-input"), 6),
+        ("digits", "m4", (), 8),
+        ("digits", "m0", (), 8),
+        ("digits", "m55", (), 8),
+        ("digits", "rv32", (), 8),
+        ("digits", "m4", ("--target", "portable", "--external-input"), 8),
         ("hello", "m3", (), 1),
         ("gesture", "m4", (), 3),
         ("gesture", "m4", ("--hop", "8"), 3),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import constants, files, run
+from . import constants, files, run, unweighted
 from .elf import ImageError, LinkedImage
 from .tables import ImageModel, TableReader, model_symbols
 from .walk import check_plan
@@ -74,8 +74,9 @@ def _check(
     compared, ran = 0, 0
     alone: tuple[str, ...] = ()
     if file is not None:
-        matched = constants.compare(image, model, files.read(file))
-        compared = len(matched.pairs)
+        nodes = files.read(file)
+        matched = constants.compare(image, model, nodes.weighted)
+        compared = len(matched.pairs) + unweighted.check(image, model, nodes.plain)
         alone = tuple(f"layer {one.number} ({one.kernel})" for one in matched.alone)
         if inputs and run.can_run(elf) and not model.stream:
             run.compare(elf, model, file, inputs)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from . import params, streams
+from .channels import FileChannels, after, without
 from .elf import LinkedImage
-from .files import WeightNode
-from .streams import LayerWeights, int32
+from .nodes import WeightNode
+from .scaling import fixed_point
+from .streams import WHOLE, LayerWeights, int32
 from .tables import ImageLayer, ImageModel
 from .walk import FaultError
 
 INT8_MIN, INT8_MAX = -128, 127
-# A line's word: whether the output's bounds are those of int8, and the shift.
-WHOLE = 0x80
+# Below a line's adjustment, in its word.
 STEP = 256
 
 
@@ -37,6 +37,7 @@ def compare(image: LinkedImage, model: ImageModel, nodes: Sequence[WeightNode]) 
     Raises FaultError at the first one that differs.
     """
     left, pairs, alone = list(nodes), [], []
+    known: dict[int, FileChannels] = {}
     for layer in model.layers:
         if not layer.inputs:
             continue
@@ -46,25 +47,55 @@ def compare(image: LinkedImage, model: ImageModel, nodes: Sequence[WeightNode]) 
             # In a weights file, which the image reads into RAM.
             alone.append(layer)
             continue
+        before = known.get(layer.inputs[0])
+        if before is None or len(before.kept) != ins.channels:
+            before = FileChannels.of(np.arange(ins.channels), ins.channels)
         emitted = streams.read(image, layer, p, ins, out)
         if emitted is None:
+            if _keeps_values(layer, p):
+                known[out.number] = before
+            elif ins.channels == out.channels:
+                known[out.number] = FileChannels.of(before.kept, len(before.low))
             continue
-        alike = [
-            (number, turned)
-            for number, node in enumerate(left)
-            if node.weights.shape == emitted.weights.shape
-            for turned in _turned(node, p)
-        ]
-        if not alike:
+        match = _find(left, p, emitted, before)
+        if match is None:
             alone.append(layer)
             continue
-        number, node = min(
-            alike, key=lambda one: np.count_nonzero(one[1].weights != emitted.weights)
-        )
-        del left[number]
-        _layer(layer, p, emitted, node)
-        pairs.append((layer, node))
+        node, as_emitted, kept = match
+        left = [one for one in left if one is not node]
+        _layer(layer, p, emitted, as_emitted)
+        known[out.number] = after(node, before, kept)
+        pairs.append((layer, as_emitted))
     return MatchedConstants(tuple(pairs), tuple(alone))
+
+
+def _keeps_values(layer: ImageLayer, p: Mapping[str, Any]) -> bool:
+    """True if a channel whose byte is always the same has it behind the layer, too."""
+    kind = params.parts(layer.kernel)[0]
+    if kind.startswith("average_pool"):
+        identity = p["multiplier"], p["shift"], p["input_zero"]
+        return p["rescale"] == 0 or identity == (1 << 30, -7, p["output_zero"])
+    return kind == "max_pool"
+
+
+def _find(
+    nodes: Sequence[WeightNode], p: Mapping[str, Any], emitted: LayerWeights, before: FileChannels
+) -> tuple[WeightNode, WeightNode, np.ndarray] | None:
+    """Returns the node whose weights a layer has, the node as the layer has it, and the channels
+    that are left of it; the nearest node of this shape if there is none."""
+    alike = [
+        (node, turned, np.arange(len(node.weights)))
+        for node in nodes
+        if node.weights.shape == emitted.weights.shape
+        for turned in _turned(node, p)
+    ]
+    differences = [np.count_nonzero(one[1].weights != emitted.weights) for one in alike]
+    if 0 not in differences:
+        for node in nodes:
+            rest = without(node, before, emitted.weights)
+            if rest is not None:
+                return node, *rest
+    return alike[int(np.argmin(differences))] if alike else None
 
 
 def _turned(node: WeightNode, p: Mapping[str, Any]) -> list[WeightNode]:
@@ -100,6 +131,9 @@ def _layer(
         p["kernel_w"],
     } != set(node.window):
         raise FaultError(f"{where}: the window is {p['kernel_h']} x {p['kernel_w']}")
+    bounds = p.get("act_min", INT8_MIN), p.get("act_max", INT8_MAX)
+    if node.bounds is not None and bounds != node.bounds:
+        raise FaultError(f"{where}: the output is within {bounds}, {node.bounds} in the file")
     if p.get("is_float", 0) != int(node.is_float) and "is_float" in p:
         raise FaultError(f"{where}: its requantiser is that of another format")
     if node.is_float:
@@ -116,20 +150,6 @@ def _same(where: str, what: str, emitted: np.ndarray, wanted: np.ndarray) -> Non
             f"{where}: {what} {at if len(at) > 1 else at[0]} is {emitted[at]} in the image,"
             f" {wanted[at]} in the file"
         )
-
-
-def fixed_point(real: float) -> tuple[int, int]:
-    """A factor as a multiplier in Q0.31 and a shift to the left: QuantizeMultiplier() of
-    TensorFlow Lite, kernels/internal/quantization_util.cc."""
-    if real == 0:
-        return 0, 0
-    fraction, shift = math.frexp(real)
-    multiplier = math.floor(abs(fraction) * (1 << 31) + 0.5)
-    if multiplier == 1 << 31:
-        multiplier, shift = multiplier // 2, shift + 1
-    if shift < -31:
-        return 0, 0
-    return int(math.copysign(multiplier, real)), shift
 
 
 def _fixed(where: str, emitted: LayerWeights, node: WeightNode) -> None:

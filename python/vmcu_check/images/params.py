@@ -28,6 +28,8 @@ PARAMS: Mapping[str, str] = {
     "pointwise": _MAC,
     "depthwise": _MAC,
     "grouped": _MAC,
+    "add": "a_scale:i b_scale:i bias:i shift:i",
+    **dict.fromkeys(("softmax_tflite", "softmax_onnx"), "exp:p"),
     "average_pool": _POOL,
     "average_pool_sum": _POOL,
     "max_pool": f"{_WINDOW} act_min:b act_max:b",

@@ -76,6 +76,18 @@ class KernelCall:
 
 
 AccessRule = Callable[[KernelCall], CallAccess]
+# By kind of kernel, see params.parts().
+RULES: dict[str, AccessRule] = {}
+
+
+def rule(kinds: str) -> Callable[[AccessRule], AccessRule]:
+    """Registers a rule for some kinds of kernels."""
+
+    def note(one: AccessRule) -> AccessRule:
+        RULES.update(dict.fromkeys(kinds.split(), one))
+        return one
+
+    return note
 
 
 def _flat(at: ArrayLike, steps: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -146,6 +158,7 @@ def _in_groups(call: KernelCall, groups: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+@rule("conv pointwise")
 def conv(call: KernelCall) -> CallAccess:
     """Pixels in tiles; of each tile, each group reads its windows, then writes its channels."""
     form = parts(call.layer.kernel)[1]
@@ -155,6 +168,7 @@ def conv(call: KernelCall) -> CallAccess:
     return _windowed(call, tile * groups + outputs, tile * groups + inputs)
 
 
+@rule("dense dense_per_tensor grouped")
 def dense(call: KernelCall) -> CallAccess:
     """Takes four output channels of a pixel at once: reads all taps, then writes."""
     blocks = -(-call.out.channels // FOUR)
@@ -165,6 +179,7 @@ def dense(call: KernelCall) -> CallAccess:
     return _windowed(call, steps, turns + blocks - 1)
 
 
+@rule("depthwise")
 def depthwise(call: KernelCall) -> CallAccess:
     """Takes each strip of pixels, or pixel, for each block of channels: reads their windows, then
     writes. Outputs of one input channel are a group of their own if there are several."""
@@ -184,6 +199,7 @@ def depthwise(call: KernelCall) -> CallAccess:
     return _windowed(call, step, strip + (inputs + 1) * blocks - 1)
 
 
+@rule("average_pool max_pool")
 def pool(call: KernelCall) -> CallAccess:
     """Takes each pixel, for each block of channels: reads the taps, then writes."""
     lanes = VECTOR if call.layer.kernel.endswith("_helium") else FOUR
@@ -192,12 +208,14 @@ def pool(call: KernelCall) -> CallAccess:
     return _windowed(call, step, step)
 
 
+@rule("add_exact add_float binary lookup requantize remember")
 def by_element(call: KernelCall) -> CallAccess:
     """Takes each byte, ascending: reads those at its place in all inputs, then writes. Inputs of
     one row, column or channel are repeated."""
     return _aligned(call, _steps(call, 1))
 
 
+@rule("add")
 def add(call: KernelCall) -> CallAccess:
     """by_element(), four or sixteen channels at once."""
     lanes = VECTOR if call.layer.kernel.endswith("_helium") else FOUR
@@ -225,18 +243,24 @@ def _aligned(call: KernelCall, steps: np.ndarray) -> CallAccess:
     return _access(call, steps, *reads)
 
 
+@rule(
+    "softmax_tflite softmax_onnx log_softmax_tflite log_softmax_onnx l2_norm rms_norm layer_norm"
+    " hardmax cum_sum"
+)
 def by_pixel(call: KernelCall) -> CallAccess:
     """Takes each pixel: reads all channels, then for each one: reads it again and writes."""
     steps = _steps(call, 1)
     return _access(call, steps, _reads(0, _columns(call), steps))
 
 
+@rule("arg_max embedding")
 def pixel_at_once(call: KernelCall) -> CallAccess:
     """Takes each pixel: reads all channels, then writes all."""
     turns = call.turns[:, None]
     return _access(call, turns, _reads(0, _columns(call), turns))
 
 
+@rule("requantize_wide")
 def wide(call: KernelCall) -> CallAccess:
     """Takes each element of several bytes: reads all of it, then writes all."""
     sizes = call.params["input_bytes"], call.params["output_bytes"]
@@ -245,6 +269,7 @@ def wide(call: KernelCall) -> CallAccess:
     return _access(call, turns + np.arange(call.out.channels) // sizes[1], read)
 
 
+@rule("average_pool_sum")
 def summing(call: KernelCall) -> CallAccess:
     """Adds pixels of an input row to sums; the last call of the last row writes the output."""
     tensor = call.ins[0]
@@ -265,6 +290,7 @@ def _gathered(call: KernelCall, at: np.ndarray, index: np.ndarray | int = 0) -> 
     return _access(call, steps.reshape(call.own.shape), *reads)
 
 
+@rule("pad")
 def pad(call: KernelCall) -> CallAccess:
     """The input at its place in the output; constants elsewhere."""
     p, tensor = call.params, call.ins[0]
@@ -276,11 +302,13 @@ def pad(call: KernelCall) -> CallAccess:
     return _gathered(call, np.where(inside, (y * tensor.width + x) * tensor.channels + c, -1))
 
 
+@rule("reshape")
 def reshape(call: KernelCall) -> CallAccess:
     """The bytes in their order."""
     return _gathered(call, call.own)
 
 
+@rule("concat")
 def concat(call: KernelCall) -> CallAccess:
     """The inputs behind one another along an axis."""
     axis = call.params["axis"]
@@ -296,6 +324,7 @@ def concat(call: KernelCall) -> CallAccess:
     return _gathered(call, (place[0] * widths + place[1]) * depths + place[2], index.ravel())
 
 
+@rule("move")
 def move(call: KernelCall) -> CallAccess:
     """Bytes from where three tables say."""
     p, run = call.params, max(call.params["run"], 1)
@@ -308,6 +337,7 @@ def move(call: KernelCall) -> CallAccess:
     return _gathered(call, np.int64(rows[call.y]) + across + within)
 
 
+@rule("pick")
 def pick(call: KernelCall) -> CallAccess:
     """Bytes of the input's row from where a table says."""
     run = max(call.params["run"], 1)
@@ -318,6 +348,7 @@ def pick(call: KernelCall) -> CallAccess:
     return _gathered(call, at[first : first + call.columns * call.out.channels])
 
 
+@rule("resize")
 def resize(call: KernelCall) -> CallAccess:
     """Four taps of each byte, by two tables of (first, second, weight)."""
     tensor, p, steps = call.ins[0], call.params, _steps(call, 1)
@@ -329,11 +360,13 @@ def resize(call: KernelCall) -> CallAccess:
     return _access(call, steps, _reads(0, at, steps[None, :, None]))
 
 
+@rule("table_mean")
 def table_mean(call: KernelCall) -> CallAccess:
     """Takes each byte: reads all taps of its channel, then writes."""
     return _windowed(call, _steps(call, 1), _steps(call, 1))
 
 
+@rule("transpose_conv")
 def transpose_conv(call: KernelCall) -> CallAccess:
     """Takes each pixel, for each channel: reads all taps of its group, then writes."""
     p, tensor = call.params, call.ins[0]
@@ -354,6 +387,7 @@ def transpose_conv(call: KernelCall) -> CallAccess:
     return _access(call, _steps(call, 1), _reads(0, at, steps))
 
 
+@rule("matmul matmul_transposed")
 def matmul(call: KernelCall) -> CallAccess:
     """Takes each line, for each four channels, or one: reads the line and columns, then writes."""
     lanes = 1 if call.layer.kernel == "vmcu_matmul_transposed" else FOUR
@@ -368,6 +402,7 @@ def matmul(call: KernelCall) -> CallAccess:
     )
 
 
+@rule("attention")
 def attention(call: KernelCall) -> CallAccess:
     """Takes each head: reads its query and all keys that it sees; then for each eight channels,
     then four, then the rest: reads them of all values, then writes them."""
@@ -401,6 +436,7 @@ def attention(call: KernelCall) -> CallAccess:
     return _access(call, own // each * steps + block[own % each], *reads)
 
 
+@rule("lstm")
 def lstm(call: KernelCall) -> CallAccess:
     """Reads the outputs of all units; then for each unit: reads all of input 0 and the unit's cell,
     then writes its three bytes."""
@@ -414,6 +450,7 @@ def lstm(call: KernelCall) -> CallAccess:
     return _access(call, unit, *reads)
 
 
+@rule("dense_by_rows")
 def dense_by_rows(call: KernelCall) -> CallAccess:
     """Reads the number of the row before; then for each channel: reads all of input 0 and the
     channel's sum, then writes its result and its sum. Writes the number last."""
@@ -427,6 +464,7 @@ def dense_by_rows(call: KernelCall) -> CallAccess:
     return _access(call, step.reshape(call.out.width, -1), *reads)
 
 
+@rule("dense_int16")
 def dense_int16(call: KernelCall) -> CallAccess:
     """Takes each element: reads all channels, then writes two bytes; up to four elements ahead."""
     blocks = -(-call.out.channels // (2 * FOUR))
@@ -435,6 +473,7 @@ def dense_int16(call: KernelCall) -> CallAccess:
     return _access(call, steps, _reads(0, _columns(call), turns + blocks - 1))
 
 
+@rule("filter_int16")
 def filter_int16(call: KernelCall) -> CallAccess:
     """Takes each channel: reads all elements of its filters along the window, then writes."""
     bytes_each = 2 * max(call.params["rank"], 1)
@@ -442,6 +481,7 @@ def filter_int16(call: KernelCall) -> CallAccess:
     return _windowed(call, step, np.arange(call.ins[0].channels)[None, :] // bytes_each)
 
 
+@rule("look_back recall")
 def of_hop(call: KernelCall) -> CallAccess:
     """by_element(), of a window of the past or of the state before: walk.py knows where they are.
     Reads the number of the hop first."""
@@ -450,11 +490,13 @@ def of_hop(call: KernelCall) -> CallAccess:
     return replace(access, reads=[*access.reads, number])
 
 
+@rule("fetch hop_count")
 def fetch(call: KernelCall) -> CallAccess:
     """Reads no bytes of the pool."""
     return _access(call, _steps(call, 1))
 
 
+@rule("trained_dense")
 def trained_dense(call: KernelCall) -> CallAccess:
     """Takes each output: reads all of input 0 and a row of input 1, then writes."""
     weights, c = np.arange(call.ins[1].bytes), np.arange(call.out.channels)
@@ -462,6 +504,7 @@ def trained_dense(call: KernelCall) -> CallAccess:
     return _access(call, c, *reads)
 
 
+@rule("softmax_int16")
 def softmax_int16(call: KernelCall) -> CallAccess:
     """Takes each pixel: reads all channels, then for each one: reads it again, writes two bytes."""
     steps = _steps(call, 1) // 2
@@ -469,12 +512,14 @@ def softmax_int16(call: KernelCall) -> CallAccess:
     return _access(call, steps, _reads(0, _columns(call), steps[:, ::each]))
 
 
+@rule("class_error")
 def class_error(call: KernelCall) -> CallAccess:
     """Takes each class: reads two bytes of input 0 and the label, then writes two bytes."""
     pair = np.arange(call.out.channels) // 2
     return _access(call, pair, _reads(0, _row(call), pair), _reads(1, 0, pair[-1]))
 
 
+@rule("dense_gradient")
 def dense_gradient(call: KernelCall) -> CallAccess:
     """Takes each value of input 2: reads it, all of input 0 and its weights; writes two bytes."""
     pair = np.arange(call.out.channels) // 2
@@ -488,6 +533,7 @@ def dense_gradient(call: KernelCall) -> CallAccess:
     )
 
 
+@rule("dense_update")
 def dense_update(call: KernelCall) -> CallAccess:
     """Takes each weight, two bytes, then the bias: reads it, its input and the error, writes it."""
     weights, values = call.ins[0], np.arange(call.ins[2].bytes)
@@ -501,43 +547,3 @@ def dense_update(call: KernelCall) -> CallAccess:
         _reads(1, error, step[-1]),
         _reads(2, values, values),
     )
-
-
-RULES: Mapping[str, AccessRule] = {
-    kind: rule
-    for rule, kinds in (
-        (conv, "conv pointwise"),
-        (dense, "dense dense_per_tensor grouped"),
-        (depthwise, "depthwise"),
-        (pool, "average_pool max_pool"),
-        (summing, "average_pool_sum"),
-        (add, "add"),
-        (by_element, "add_exact add_float binary lookup requantize remember"),
-        (by_pixel, "softmax_tflite softmax_onnx log_softmax_tflite log_softmax_onnx l2_norm"),
-        (by_pixel, "rms_norm layer_norm hardmax cum_sum"),
-        (pixel_at_once, "arg_max embedding"),
-        (wide, "requantize_wide"),
-        (pad, "pad"),
-        (reshape, "reshape"),
-        (concat, "concat"),
-        (move, "move"),
-        (pick, "pick"),
-        (resize, "resize"),
-        (table_mean, "table_mean"),
-        (transpose_conv, "transpose_conv"),
-        (matmul, "matmul matmul_transposed"),
-        (attention, "attention"),
-        (lstm, "lstm"),
-        (dense_by_rows, "dense_by_rows"),
-        (dense_int16, "dense_int16"),
-        (filter_int16, "filter_int16"),
-        (of_hop, "look_back recall"),
-        (fetch, "fetch hop_count"),
-        (trained_dense, "trained_dense"),
-        (softmax_int16, "softmax_int16"),
-        (class_error, "class_error"),
-        (dense_gradient, "dense_gradient"),
-        (dense_update, "dense_update"),
-    )
-    for kind in kinds.split()
-}

@@ -26,6 +26,10 @@ WORD = 4
 # weights may sum up to.
 TOGETHER, MOST_TOGETHER = (1, 2, 4, 8), 255
 FOUR, VECTOR = 4, 16
+# Of a word of a vector: flags, the largest code, and numbers of taps that may be added up instead.
+ALONE, LINES, MOST_CODE, SIZES = 1, 0x40, 127, (2, 3, 5, 9)
+# Of a line's word: the output's bounds are those of int8.
+WHOLE = 0x80
 # In the order of a channel's bytes: a zero, and the byte that marks the last two rows.
 NO_TAP, MARK = -1, -2
 
@@ -34,15 +38,12 @@ NO_TAP, MARK = -1, -2
 class LayerWeights:
     """weights: int8 (channels, taps), in the order of the window, of depthwise convolutions too.
     bias: int64 (channels,), with the input's zero point. multiplier, other: int64 (channels,);
-    other: the shift, to the left if it is fixed-point, or a line's word. address: of the stream;
-    size: its bytes."""
+    other: the shift, to the left if it is fixed-point, or a line's word."""
 
     weights: np.ndarray
     bias: np.ndarray
     multiplier: np.ndarray
     other: np.ndarray
-    address: int
-    size: int
 
 
 class WeightStream:
@@ -171,11 +172,8 @@ def tiled(
     stream = WeightStream(image, p["stream"])
     size = out.channels // p["groups"]
     parts_ = [_blocks(stream, size, block, p["steps"] * lanes, packing) for _ in range(p["groups"])]
-    taps, bias, multiplier, other = (np.concatenate(one) for one in zip(*parts_, strict=True))
-    weights = _runs(taps, whole, run, lanes)
-    return LayerWeights(
-        weights, bias, multiplier, other, stream.address, stream.at - stream.address
-    )
+    taps, *others = (np.concatenate(one) for one in zip(*parts_, strict=True))
+    return LayerWeights(_runs(taps, whole, run, lanes), *others)
 
 
 def per_tensor(
@@ -199,8 +197,6 @@ def per_tensor(
         np.concatenate(bias)[: out.channels],
         alike * p["multiplier"],
         alike * (-1 - p["shift"]),
-        stream.address,
-        stream.at - stream.address,
     )
 
 
@@ -275,30 +271,18 @@ def strips(
         order = np.full(-(-taps * taps // WORD) * WORD, NO_TAP)
         order[: taps * taps] = np.arange(taps * taps)
     stream = WeightStream(image, p["stream"])
-    weights, bias, multiplier, other = [], [], [], []
-    behind = 0
+    channels = []
     for _ in range(out.channels + out.channels % 2):
         word = int(stream.take("i4", 1)[0])
-        weights.append(_strip_taps(stream.take("i1", len(order)), order, taps * taps))
-        multiplier.append(int(stream.take("i4", 1)[0]))
+        weights = _strip_taps(stream.take("i1", len(order)), order, taps * taps)
+        multiplier = stream.take("i4", 1)[0]
+        bias, other = word >> 8, -1 - (word & 0xFF)
         if word & 0xFF == EXACT:
             start = word >> 8
-            behind = max(behind, start + 2)
             rest = WeightStream(image, stream.address + WORD * start).take("i4", 2)
-            bias.append(int(int32(rest[0] + start)))
-            other.append(int(rest[1]))
-        else:
-            bias.append(word >> 8)
-            other.append(-1 - (word & 0xFF))
-    real = slice(0, out.channels)
-    return LayerWeights(
-        np.array(weights)[real],
-        np.array(bias)[real],
-        np.array(multiplier)[real],
-        np.array(other)[real],
-        stream.address,
-        max(stream.at - stream.address, WORD * behind),
-    )
+            bias, other = int(int32(rest[0] + start)), int(rest[1])
+        channels.append((weights, bias, multiplier, other))
+    return LayerWeights(*map(np.array, zip(*channels[: out.channels], strict=True)))
 
 
 def any_window(
@@ -315,10 +299,22 @@ def any_window(
             many = min(size, start + group - first)
             read = _vector_block if is_vector else _four_block
             blocks.append(tuple(one[:many] for one in read(stream, taps)))
-    weights, bias, multiplier, other = (np.concatenate(one) for one in zip(*blocks, strict=True))
-    return LayerWeights(
-        weights, bias, multiplier, other, stream.address, stream.at - stream.address
-    )
+    alone = is_vector and image.read(stream.address, 1)[0] & ALONE
+    if is_vector and not alone and any(_together(one[0].T) == 1 for one in blocks):
+        raise ImageError(f"the first word at {stream.address:#x} lacks a flag")
+    return LayerWeights(*(np.concatenate(one) for one in zip(*blocks, strict=True)))
+
+
+def _together(taps: np.ndarray) -> int:
+    """Returns the consecutive taps, of (taps, channels), that may be added up in 16 bits."""
+
+    def fits(count: int) -> bool:
+        sums = np.add.reduceat(np.abs(taps), np.arange(0, len(taps), count), axis=0)
+        return bool(sums.max() <= MOST_TOGETHER)
+
+    counts = range(len(taps), 1, -1)
+    sizes = (*SIZES, MOST_CODE)
+    return next((c for c in counts if fits(c) and all(map(fits, (s for s in sizes if s < c)))), 1)
 
 
 def _four_block(stream: WeightStream, taps: int) -> tuple[np.ndarray, ...]:
@@ -345,6 +341,11 @@ def _vector_block(stream: WeightStream, taps: int) -> tuple[np.ndarray, ...]:
     weights = stream.take("i1", VECTOR * taps).reshape(taps, VECTOR).T
     multiplier[order] = stream.take("i4", VECTOR)
     other[order] = stream.take("i4" if word & EXACT else "i1", VECTOR)
+    most = _together(weights.T)
+    if word >> 8 & 0xFFFF != most or word >> 24 & 0x7F not in (0, min(most, MOST_CODE)):
+        raise ImageError(f"the word {word:#x} of a vector allows more sums than its weights do")
+    if word & LINES and not (other & WHOLE).all():
+        raise ImageError(f"the word {word:#x} of a vector is for other factors")
     return weights, bias, multiplier, other
 
 

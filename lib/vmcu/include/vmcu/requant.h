@@ -109,7 +109,7 @@ static inline int32_t vmcu_below(int32_t a, int32_t b)
 #if defined(__arm__)
 	int32_t mask = (int32_t)(((int64_t)a - b) >> 32);
 #else
-	int32_t mask = -(int32_t)(a < b);
+	int32_t mask = (a < b) ? -1 : 0;
 #endif
 
 	__asm__("" : "+r"(mask));

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constants of sums, means and softmax beside those of the model file.
+
+No order of nodes is assumed: a layer's constants must be those of some node. Sums are compared for
+all pairs of bytes, factors and tables of exponentials within TOLERANCE of the real number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import params
+from .elf import LinkedImage
+from .nodes import PlainNode
+from .scaling import scaled
+from .tables import ImageLayer, ImageModel
+from .walk import FaultError
+
+TOLERANCE = 1e-6
+# Of TensorFlow Lite's sum: inputs are shifted to the left.
+LEFT_SHIFT = 20
+ENTRIES = 256
+KEPT, OF_256, OF_SUM, OF_SUM_FLOAT = range(4)
+
+
+def check(image: LinkedImage, model: ImageModel, nodes: Sequence[PlainNode]) -> int:
+    """Compares layers of these kinds with the nodes of their kind; returns how many it compared.
+
+    Raises FaultError for the first one that is none of them.
+    """
+    compared = 0
+    for layer in model.layers:
+        kind = params.parts(layer.kernel)[0]
+        alike = {"add": "sum", "softmax_tflite": "softmax", "softmax_onnx": "softmax"}.get(
+            kind, "mean" if kind.startswith("average_pool") else ""
+        )
+        mine = [node for node in nodes if node.kind == alike]
+        if not alike or not mine:
+            continue
+        p = params.read(image, layer.kernel, layer.params)
+        fits = {"sum": _is_sum, "mean": _is_mean, "softmax": _is_softmax}[alike]
+        if not any(fits(image, layer, p, node) for node in mine):
+            raise FaultError(
+                f"layer {layer.number} ({layer.kernel}): its constants are those of no {alike} in"
+                " the file"
+            )
+        compared += 1
+    return compared
+
+
+def _is_sum(image: LinkedImage, layer: ImageLayer, p: Mapping[str, Any], node: PlainNode) -> bool:
+    q = np.arange(-128, 128)
+    lines = (q * p["a_scale"] >> 8)[:, None] + (q * p["b_scale"] >> 8) + p["bias"]
+    mine = np.clip(lines >> p["shift"], -128, 127)
+    wanted = np.clip((_float_sum if node.is_float else _fixed_sum)(node), -128, 127)
+    return bool((mine == wanted).all() or (mine == wanted.T).all())
+
+
+def _fixed_sum(node: PlainNode) -> np.ndarray:
+    """TensorFlow Lite, kernels/internal/reference/add.h, for all pairs of bytes."""
+    twice = 2 * max(node.scales[:2])
+    q = np.arange(-128, 128)
+    terms = [
+        scaled((q - zero) << LEFT_SHIFT, scale / twice)
+        for scale, zero in zip(node.scales[:2], node.zeros[:2], strict=True)
+    ]
+    total = terms[0][:, None] + terms[1]
+    return scaled(total, twice / ((1 << LEFT_SHIFT) * node.scales[2])) + node.zeros[2]
+
+
+def _float_sum(node: PlainNode) -> np.ndarray:
+    """ONNX Runtime, core/mlas/lib/intrinsics/avx2/qladd_avx2.cpp, for all pairs of bytes."""
+    a, b = (np.float32(scale) / np.float32(node.scales[2]) for scale in node.scales[:2])
+    offset = 128 if node.is_unsigned else 0
+    za, zb, zero = (np.float32(one + offset) for one in node.zeros)
+    q = np.arange(-128, 128, dtype=np.float64) + offset
+    constant = zero - np.float32(np.float64(a) * za + np.float64(b * zb))
+    partial = (q * np.float64(b) + np.float64(constant)).astype(np.float32)
+    total = (q[:, None] * np.float64(a) + partial.astype(np.float64)).astype(np.float32)
+    return np.rint(total).astype(np.int64) - offset
+
+
+def _is_mean(image: LinkedImage, layer: ImageLayer, p: Mapping[str, Any], node: PlainNode) -> bool:
+    real = node.scales[0] / node.scales[1]
+    if p["output_zero"] != node.zeros[1] or p["input_zero"] != node.zeros[0]:
+        return p["rescale"] == KEPT and node.zeros[0] == node.zeros[1] and real == 1
+    count = p["kernel_h"] * p["kernel_w"]
+    factor = p["multiplier"] * 2.0 ** (p["shift"] - 31)
+    if p["rescale"] == OF_SUM_FLOAT:
+        factor = float(np.int32(p["multiplier"]).view(np.float32))
+    wanted = {KEPT: factor, OF_256: real / 256}.get(p["rescale"], real / count)
+    return abs(factor - wanted) <= TOLERANCE * wanted and (p["rescale"] != KEPT or real == 1)
+
+
+def _is_softmax(
+    image: LinkedImage, layer: ImageLayer, p: Mapping[str, Any], node: PlainNode
+) -> bool:
+    table = np.frombuffer(image.read(p["exp"], 4 * ENTRIES), "<u4").astype(np.float64)
+    wanted = np.exp(-node.scales[0] * np.arange(ENTRIES))
+    first = table[0] if layer.kernel.endswith("onnx") else 2.0**31
+    return bool((np.abs(table / max(first, 1.0) - wanted) <= TOLERANCE).all())
