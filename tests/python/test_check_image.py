@@ -227,7 +227,7 @@ def test_an_image_without_symbols(tmp_path: Path, capsys: pytest.CaptureFixture[
     subprocess.run(["arm-none-eabi-strip", "-o", str(path), str(image)], check=True)
     assert main(["check-image", str(path)]) == 1
     assert "strip" in capsys.readouterr().err
-    assert main(["check-image", str(image), "--symbol", "other_model"]) == 1
+    assert main(["check-image", str(image), "--name", "other"]) == 1
     assert "no compiled model" in capsys.readouterr().err
 
 

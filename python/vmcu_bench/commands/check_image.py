@@ -29,7 +29,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     )
     check.add_argument("elf", type=Path, metavar="ELF", help="linked image with symbols")
     check.add_argument("--model", type=Path, metavar="FILE", help=".tflite or .onnx in the image")
-    check.add_argument("--symbol", metavar="NAME", help="model in the image, such as kws_model")
+    check.add_argument("--name", metavar="NAME", help="model in the image, such as kws")
     check.add_argument(
         "--inputs",
         type=count,
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from vmcu_tools.report.terminal import console, say, write_json
 
     try:
-        verdicts = check(args.elf, args.model, args.inputs, args.symbol)
+        verdicts = check(args.elf, args.model, args.inputs, args.name)
     except ImageError as error:
         raise UserError(Problem(str(error), error.hint, str(args.elf))) from error
     for one in verdicts:

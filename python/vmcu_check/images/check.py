@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import constants, files, run, unweighted
 from .elf import ImageError, LinkedImage
-from .tables import ImageModel, TableReader, model_symbols
+from .tables import ImageModel, TableReader, model_symbols, name_of
 from .walk import check_plan
 
 
@@ -45,19 +45,19 @@ class Verdict:
             yield f"{self.symbol}: not run"
 
 
-def check(elf: Path, file: Path | None, inputs: int, symbol: str | None = None) -> list[Verdict]:
+def check(elf: Path, file: Path | None, inputs: int, name: str | None = None) -> list[Verdict]:
     """Checks the plan of each model in an image, and, of a file with one model, its constants and
     so many runs.
 
     Raises walk.FaultError where the image is wrong, ImageError where it cannot be checked.
     """
     image = LinkedImage(elf)
-    symbols = [one for one in model_symbols(image) if symbol in (None, one.name)]
+    symbols = [one for one in model_symbols(image) if name in (None, name_of(one))]
     if not symbols:
         raise ImageError("there is no compiled model in it", "names of models end in _model")
     if len(symbols) > 1 and file is not None:
-        names = ", ".join(one.name for one in symbols)
-        raise ImageError(f"it has several models: {names}", "choose one with --symbol")
+        names = ", ".join(map(name_of, symbols))
+        raise ImageError(f"it has several models: {names}", "choose one with --name")
     try:
         return [
             _check(elf, image, TableReader(image, one).model(), file, inputs) for one in symbols

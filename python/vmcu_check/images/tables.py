@@ -282,3 +282,8 @@ def model_symbols(image: LinkedImage) -> list[ImageSymbol]:
         and image.has(one.address, one.bytes)
     ]
     return sorted(symbols, key=lambda one: one.address)
+
+
+def name_of(symbol: ImageSymbol) -> str:
+    """Returns a model's name: its symbol without _model and the options."""
+    return symbol.name.rpartition(MODEL_NAME)[0]
