@@ -68,7 +68,7 @@ vmcu_paired_4x2:
 	lla	t4, .Lvmcu_paired_4x2_four_odd
 .Lvmcu_paired_4x2_chosen:
 	mv	a7, t4
-	li	ra, 127
+	li	ra, 255
 	slli	a5, a5, 1
 	slli	a2, a2, 5
 	add	a2, a2, a1
@@ -553,7 +553,6 @@ vmcu_paired_4x2:
 	add	t4, a3, a6
 	add	t5, t4, a6
 	add	t6, t5, a6
-	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
@@ -565,11 +564,10 @@ vmcu_paired_4x2:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_0_0
-	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_0_0
+	addi	s2, a1, 128
+	bltu	ra, s2, .Lvmcu_paired_4x2_over_byte_0_0
+.Lvmcu_paired_4x2_store_byte_0_0:
 	sb	a1, 0(a3)
-	nop
-.Lvmcu_paired_4x2_stored_byte_0_0:
 	slli	a1, s6, 2
 	mulh	a1, a1, t0
 	srai	s6, s6, 31
@@ -577,11 +575,10 @@ vmcu_paired_4x2:
 	add	s6, s6, t2
 	add	a1, a1, s6
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_0_1
-	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_0_1
+	addi	s6, a1, 128
+	bltu	ra, s6, .Lvmcu_paired_4x2_over_byte_0_1
+.Lvmcu_paired_4x2_store_byte_0_1:
 	sb	a1, 0(t4)
-	nop
-.Lvmcu_paired_4x2_stored_byte_0_1:
 	slli	a1, s3, 2
 	mulh	a1, a1, t0
 	srai	s3, s3, 31
@@ -589,11 +586,10 @@ vmcu_paired_4x2:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_0_2
-	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_0_2
+	addi	s3, a1, 128
+	bltu	ra, s3, .Lvmcu_paired_4x2_over_byte_0_2
+.Lvmcu_paired_4x2_store_byte_0_2:
 	sb	a1, 0(t5)
-	nop
-.Lvmcu_paired_4x2_stored_byte_0_2:
 	slli	a1, s7, 2
 	mulh	a1, a1, t0
 	srai	s7, s7, 31
@@ -601,11 +597,10 @@ vmcu_paired_4x2:
 	add	s7, s7, t2
 	add	a1, a1, s7
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_0_3
-	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_0_3
+	addi	s7, a1, 128
+	bltu	ra, s7, .Lvmcu_paired_4x2_over_byte_0_3
+.Lvmcu_paired_4x2_store_byte_0_3:
 	sb	a1, 0(t6)
-	nop
-.Lvmcu_paired_4x2_stored_byte_0_3:
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
@@ -617,11 +612,10 @@ vmcu_paired_4x2:
 	add	s4, s4, t2
 	add	a1, a1, s4
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_1_0
-	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_1_0
+	addi	s4, a1, 128
+	bltu	ra, s4, .Lvmcu_paired_4x2_over_byte_1_0
+.Lvmcu_paired_4x2_store_byte_1_0:
 	sb	a1, 1(a3)
-	nop
-.Lvmcu_paired_4x2_stored_byte_1_0:
 	slli	a1, s8, 2
 	mulh	a1, a1, t0
 	srai	s8, s8, 31
@@ -629,11 +623,10 @@ vmcu_paired_4x2:
 	add	s8, s8, t2
 	add	a1, a1, s8
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_1_1
-	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_1_1
+	addi	s8, a1, 128
+	bltu	ra, s8, .Lvmcu_paired_4x2_over_byte_1_1
+.Lvmcu_paired_4x2_store_byte_1_1:
 	sb	a1, 1(t4)
-	nop
-.Lvmcu_paired_4x2_stored_byte_1_1:
 	slli	a1, s5, 2
 	mulh	a1, a1, t0
 	srai	s5, s5, 31
@@ -641,11 +634,10 @@ vmcu_paired_4x2:
 	add	s5, s5, t2
 	add	a1, a1, s5
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_1_2
-	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_1_2
+	addi	s5, a1, 128
+	bltu	ra, s5, .Lvmcu_paired_4x2_over_byte_1_2
+.Lvmcu_paired_4x2_store_byte_1_2:
 	sb	a1, 1(t5)
-	nop
-.Lvmcu_paired_4x2_stored_byte_1_2:
 	slli	a1, s9, 2
 	mulh	a1, a1, t0
 	srai	s9, s9, 31
@@ -653,11 +645,10 @@ vmcu_paired_4x2:
 	add	s9, s9, t2
 	add	a1, a1, s9
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_1_3
-	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_1_3
+	addi	s9, a1, 128
+	bltu	ra, s9, .Lvmcu_paired_4x2_over_byte_1_3
+.Lvmcu_paired_4x2_store_byte_1_3:
 	sb	a1, 1(t6)
-	nop
-.Lvmcu_paired_4x2_stored_byte_1_3:
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
@@ -694,62 +685,38 @@ vmcu_paired_4x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_4x2_under_byte_0_0:
-	sb	t3, 0(a3)
-	nop
-	j	.Lvmcu_paired_4x2_stored_byte_0_0
 .Lvmcu_paired_4x2_over_byte_0_0:
-	sb	ra, 0(a3)
-	j	.Lvmcu_paired_4x2_stored_byte_0_0
-.Lvmcu_paired_4x2_under_byte_0_1:
-	sb	t3, 0(t4)
-	nop
-	j	.Lvmcu_paired_4x2_stored_byte_0_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_store_byte_0_0
 .Lvmcu_paired_4x2_over_byte_0_1:
-	sb	ra, 0(t4)
-	j	.Lvmcu_paired_4x2_stored_byte_0_1
-.Lvmcu_paired_4x2_under_byte_0_2:
-	sb	t3, 0(t5)
-	nop
-	j	.Lvmcu_paired_4x2_stored_byte_0_2
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_store_byte_0_1
 .Lvmcu_paired_4x2_over_byte_0_2:
-	sb	ra, 0(t5)
-	j	.Lvmcu_paired_4x2_stored_byte_0_2
-.Lvmcu_paired_4x2_under_byte_0_3:
-	sb	t3, 0(t6)
-	nop
-	j	.Lvmcu_paired_4x2_stored_byte_0_3
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_store_byte_0_2
 .Lvmcu_paired_4x2_over_byte_0_3:
-	sb	ra, 0(t6)
-	j	.Lvmcu_paired_4x2_stored_byte_0_3
-.Lvmcu_paired_4x2_under_byte_1_0:
-	sb	t3, 1(a3)
-	nop
-	j	.Lvmcu_paired_4x2_stored_byte_1_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_store_byte_0_3
 .Lvmcu_paired_4x2_over_byte_1_0:
-	sb	ra, 1(a3)
-	j	.Lvmcu_paired_4x2_stored_byte_1_0
-.Lvmcu_paired_4x2_under_byte_1_1:
-	sb	t3, 1(t4)
-	nop
-	j	.Lvmcu_paired_4x2_stored_byte_1_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_store_byte_1_0
 .Lvmcu_paired_4x2_over_byte_1_1:
-	sb	ra, 1(t4)
-	j	.Lvmcu_paired_4x2_stored_byte_1_1
-.Lvmcu_paired_4x2_under_byte_1_2:
-	sb	t3, 1(t5)
-	nop
-	j	.Lvmcu_paired_4x2_stored_byte_1_2
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_store_byte_1_1
 .Lvmcu_paired_4x2_over_byte_1_2:
-	sb	ra, 1(t5)
-	j	.Lvmcu_paired_4x2_stored_byte_1_2
-.Lvmcu_paired_4x2_under_byte_1_3:
-	sb	t3, 1(t6)
-	nop
-	j	.Lvmcu_paired_4x2_stored_byte_1_3
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_store_byte_1_2
 .Lvmcu_paired_4x2_over_byte_1_3:
-	sb	ra, 1(t6)
-	j	.Lvmcu_paired_4x2_stored_byte_1_3
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_store_byte_1_3
 	.cfi_endproc
 	.size vmcu_paired_4x2, . - vmcu_paired_4x2
 
@@ -803,7 +770,7 @@ vmcu_paired_2x2:
 	lla	t4, .Lvmcu_paired_2x2_four
 .Lvmcu_paired_2x2_chosen:
 	mv	a7, t4
-	li	ra, 127
+	li	ra, 255
 	slli	a5, a5, 1
 	slli	a2, a2, 4
 	add	a2, a2, a1
@@ -948,7 +915,6 @@ vmcu_paired_2x2:
 	/* Requantise and store. */
 .Lvmcu_paired_2x2_bytes:
 	add	t4, a3, a6
-	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
@@ -960,11 +926,10 @@ vmcu_paired_2x2:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x2_under_byte_0_0
-	blt	ra, a1, .Lvmcu_paired_2x2_over_byte_0_0
+	addi	s2, a1, 128
+	bltu	ra, s2, .Lvmcu_paired_2x2_over_byte_0_0
+.Lvmcu_paired_2x2_store_byte_0_0:
 	sb	a1, 0(a3)
-	nop
-.Lvmcu_paired_2x2_stored_byte_0_0:
 	slli	a1, s6, 2
 	mulh	a1, a1, t0
 	srai	s6, s6, 31
@@ -972,11 +937,10 @@ vmcu_paired_2x2:
 	add	s6, s6, t2
 	add	a1, a1, s6
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x2_under_byte_0_1
-	blt	ra, a1, .Lvmcu_paired_2x2_over_byte_0_1
+	addi	s6, a1, 128
+	bltu	ra, s6, .Lvmcu_paired_2x2_over_byte_0_1
+.Lvmcu_paired_2x2_store_byte_0_1:
 	sb	a1, 0(t4)
-	nop
-.Lvmcu_paired_2x2_stored_byte_0_1:
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
@@ -988,11 +952,10 @@ vmcu_paired_2x2:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x2_under_byte_1_0
-	blt	ra, a1, .Lvmcu_paired_2x2_over_byte_1_0
+	addi	s3, a1, 128
+	bltu	ra, s3, .Lvmcu_paired_2x2_over_byte_1_0
+.Lvmcu_paired_2x2_store_byte_1_0:
 	sb	a1, 1(a3)
-	nop
-.Lvmcu_paired_2x2_stored_byte_1_0:
 	slli	a1, s7, 2
 	mulh	a1, a1, t0
 	srai	s7, s7, 31
@@ -1000,11 +963,10 @@ vmcu_paired_2x2:
 	add	s7, s7, t2
 	add	a1, a1, s7
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x2_under_byte_1_1
-	blt	ra, a1, .Lvmcu_paired_2x2_over_byte_1_1
+	addi	s7, a1, 128
+	bltu	ra, s7, .Lvmcu_paired_2x2_over_byte_1_1
+.Lvmcu_paired_2x2_store_byte_1_1:
 	sb	a1, 1(t4)
-	nop
-.Lvmcu_paired_2x2_stored_byte_1_1:
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
@@ -1041,34 +1003,22 @@ vmcu_paired_2x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_2x2_under_byte_0_0:
-	sb	t3, 0(a3)
-	nop
-	j	.Lvmcu_paired_2x2_stored_byte_0_0
 .Lvmcu_paired_2x2_over_byte_0_0:
-	sb	ra, 0(a3)
-	j	.Lvmcu_paired_2x2_stored_byte_0_0
-.Lvmcu_paired_2x2_under_byte_0_1:
-	sb	t3, 0(t4)
-	nop
-	j	.Lvmcu_paired_2x2_stored_byte_0_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x2_store_byte_0_0
 .Lvmcu_paired_2x2_over_byte_0_1:
-	sb	ra, 0(t4)
-	j	.Lvmcu_paired_2x2_stored_byte_0_1
-.Lvmcu_paired_2x2_under_byte_1_0:
-	sb	t3, 1(a3)
-	nop
-	j	.Lvmcu_paired_2x2_stored_byte_1_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x2_store_byte_0_1
 .Lvmcu_paired_2x2_over_byte_1_0:
-	sb	ra, 1(a3)
-	j	.Lvmcu_paired_2x2_stored_byte_1_0
-.Lvmcu_paired_2x2_under_byte_1_1:
-	sb	t3, 1(t4)
-	nop
-	j	.Lvmcu_paired_2x2_stored_byte_1_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x2_store_byte_1_0
 .Lvmcu_paired_2x2_over_byte_1_1:
-	sb	ra, 1(t4)
-	j	.Lvmcu_paired_2x2_stored_byte_1_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x2_store_byte_1_1
 	.cfi_endproc
 	.size vmcu_paired_2x2, . - vmcu_paired_2x2
 
@@ -1113,7 +1063,7 @@ vmcu_paired_1x2:
 
 	/* Where steps end, and where the code for as many taps is. */
 	mv	s10, a1
-	li	ra, 127
+	li	ra, 255
 	slli	a5, a5, 1
 	slli	a2, a2, 2
 	add	a2, a2, a1
@@ -1167,7 +1117,6 @@ vmcu_paired_1x2:
 
 	/* Requantise and store. */
 .Lvmcu_paired_1x2_bytes:
-	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
@@ -1179,11 +1128,10 @@ vmcu_paired_1x2:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_1x2_under_byte_0_0
-	blt	ra, a1, .Lvmcu_paired_1x2_over_byte_0_0
+	addi	s2, a1, 128
+	bltu	ra, s2, .Lvmcu_paired_1x2_over_byte_0_0
+.Lvmcu_paired_1x2_store_byte_0_0:
 	sb	a1, 0(a3)
-	nop
-.Lvmcu_paired_1x2_stored_byte_0_0:
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
@@ -1195,11 +1143,10 @@ vmcu_paired_1x2:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_1x2_under_byte_1_0
-	blt	ra, a1, .Lvmcu_paired_1x2_over_byte_1_0
+	addi	s3, a1, 128
+	bltu	ra, s3, .Lvmcu_paired_1x2_over_byte_1_0
+.Lvmcu_paired_1x2_store_byte_1_0:
 	sb	a1, 1(a3)
-	nop
-.Lvmcu_paired_1x2_stored_byte_1_0:
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
@@ -1236,20 +1183,14 @@ vmcu_paired_1x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_1x2_under_byte_0_0:
-	sb	t3, 0(a3)
-	nop
-	j	.Lvmcu_paired_1x2_stored_byte_0_0
 .Lvmcu_paired_1x2_over_byte_0_0:
-	sb	ra, 0(a3)
-	j	.Lvmcu_paired_1x2_stored_byte_0_0
-.Lvmcu_paired_1x2_under_byte_1_0:
-	sb	t3, 1(a3)
-	nop
-	j	.Lvmcu_paired_1x2_stored_byte_1_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_1x2_store_byte_0_0
 .Lvmcu_paired_1x2_over_byte_1_0:
-	sb	ra, 1(a3)
-	j	.Lvmcu_paired_1x2_stored_byte_1_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_1x2_store_byte_1_0
 	.cfi_endproc
 	.size vmcu_paired_1x2, . - vmcu_paired_1x2
 
@@ -2052,7 +1993,7 @@ vmcu_paired_2x4:
 	lw	t4, 12(sp)
 	add	t4, a3, t4
 	mv	a2, ra
-	li	ra, 127
+	li	ra, 255
 	slli	t0, a4, 16
 	sub	s0, s0, t0
 	slli	t0, a6, 16
@@ -2061,7 +2002,6 @@ vmcu_paired_2x4:
 	sub	s10, s10, t0
 	slli	t0, t6, 16
 	sub	s11, s11, t0
-	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 16(a0)
 	sll	t2, a5, t1
@@ -2073,11 +2013,10 @@ vmcu_paired_2x4:
 	add	s0, s0, t2
 	add	a1, a1, s0
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_first_0_0
-	blt	ra, a1, .Lvmcu_paired_2x4_over_first_0_0
+	addi	s0, a1, 128
+	bltu	ra, s0, .Lvmcu_paired_2x4_over_first_0_0
+.Lvmcu_paired_2x4_store_first_0_0:
 	sb	a1, 0(a3)
-	nop
-.Lvmcu_paired_2x4_stored_first_0_0:
 	slli	a1, a4, 2
 	mulh	a1, a1, t0
 	srai	a4, a4, 31
@@ -2085,11 +2024,10 @@ vmcu_paired_2x4:
 	add	a4, a4, t2
 	add	a1, a1, a4
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_first_0_1
-	blt	ra, a1, .Lvmcu_paired_2x4_over_first_0_1
+	addi	a4, a1, 128
+	bltu	ra, a4, .Lvmcu_paired_2x4_over_first_0_1
+.Lvmcu_paired_2x4_store_first_0_1:
 	sb	a1, 0(t4)
-	nop
-.Lvmcu_paired_2x4_stored_first_0_1:
 	lw	t0, 4(a0)
 	lbu	t1, 17(a0)
 	sll	t2, a5, t1
@@ -2101,11 +2039,10 @@ vmcu_paired_2x4:
 	add	s1, s1, t2
 	add	a1, a1, s1
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_first_1_0
-	blt	ra, a1, .Lvmcu_paired_2x4_over_first_1_0
+	addi	s1, a1, 128
+	bltu	ra, s1, .Lvmcu_paired_2x4_over_first_1_0
+.Lvmcu_paired_2x4_store_first_1_0:
 	sb	a1, 1(a3)
-	nop
-.Lvmcu_paired_2x4_stored_first_1_0:
 	slli	a1, a6, 2
 	mulh	a1, a1, t0
 	srai	a6, a6, 31
@@ -2113,11 +2050,10 @@ vmcu_paired_2x4:
 	add	a6, a6, t2
 	add	a1, a1, a6
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_first_1_1
-	blt	ra, a1, .Lvmcu_paired_2x4_over_first_1_1
+	addi	a6, a1, 128
+	bltu	ra, a6, .Lvmcu_paired_2x4_over_first_1_1
+.Lvmcu_paired_2x4_store_first_1_1:
 	sb	a1, 1(t4)
-	nop
-.Lvmcu_paired_2x4_stored_first_1_1:
 	lw	t0, 8(a0)
 	lbu	t1, 18(a0)
 	sll	t2, a5, t1
@@ -2129,11 +2065,10 @@ vmcu_paired_2x4:
 	add	s10, s10, t2
 	add	a1, a1, s10
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_first_2_0
-	blt	ra, a1, .Lvmcu_paired_2x4_over_first_2_0
+	addi	s10, a1, 128
+	bltu	ra, s10, .Lvmcu_paired_2x4_over_first_2_0
+.Lvmcu_paired_2x4_store_first_2_0:
 	sb	a1, 2(a3)
-	nop
-.Lvmcu_paired_2x4_stored_first_2_0:
 	slli	a1, a7, 2
 	mulh	a1, a1, t0
 	srai	a7, a7, 31
@@ -2141,11 +2076,10 @@ vmcu_paired_2x4:
 	add	a7, a7, t2
 	add	a1, a1, a7
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_first_2_1
-	blt	ra, a1, .Lvmcu_paired_2x4_over_first_2_1
+	addi	a7, a1, 128
+	bltu	ra, a7, .Lvmcu_paired_2x4_over_first_2_1
+.Lvmcu_paired_2x4_store_first_2_1:
 	sb	a1, 2(t4)
-	nop
-.Lvmcu_paired_2x4_stored_first_2_1:
 	lw	t0, 12(a0)
 	lbu	t1, 19(a0)
 	sll	t2, a5, t1
@@ -2157,11 +2091,10 @@ vmcu_paired_2x4:
 	add	s11, s11, t2
 	add	a1, a1, s11
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_first_3_0
-	blt	ra, a1, .Lvmcu_paired_2x4_over_first_3_0
+	addi	s11, a1, 128
+	bltu	ra, s11, .Lvmcu_paired_2x4_over_first_3_0
+.Lvmcu_paired_2x4_store_first_3_0:
 	sb	a1, 3(a3)
-	nop
-.Lvmcu_paired_2x4_stored_first_3_0:
 	slli	a1, t6, 2
 	mulh	a1, a1, t0
 	srai	t6, t6, 31
@@ -2169,11 +2102,10 @@ vmcu_paired_2x4:
 	add	t6, t6, t2
 	add	a1, a1, t6
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_first_3_1
-	blt	ra, a1, .Lvmcu_paired_2x4_over_first_3_1
+	addi	t6, a1, 128
+	bltu	ra, t6, .Lvmcu_paired_2x4_over_first_3_1
+.Lvmcu_paired_2x4_store_first_3_1:
 	sb	a1, 3(t4)
-	nop
-.Lvmcu_paired_2x4_stored_first_3_1:
 
 	/* Go on as with a block alone. */
 	mv	a0, t5
@@ -2201,7 +2133,7 @@ vmcu_paired_2x4:
 	add	s5, t6, s9
 	addi	a0, a0, 16
 	mv	a1, s10
-	li	ra, 127
+	li	ra, 255
 	lw	a6, 12(sp)
 	lw	a5, 8(sp)
 	lw	t0, 28(sp)
@@ -2350,7 +2282,6 @@ vmcu_paired_2x4:
 	/* Requantise and store. */
 .Lvmcu_paired_2x4_bytes:
 	add	t4, a3, a6
-	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 16(a0)
 	sll	t2, a5, t1
@@ -2362,11 +2293,10 @@ vmcu_paired_2x4:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_0_0
-	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_0_0
+	addi	s2, a1, 128
+	bltu	ra, s2, .Lvmcu_paired_2x4_over_byte_0_0
+.Lvmcu_paired_2x4_store_byte_0_0:
 	sb	a1, 0(a3)
-	nop
-.Lvmcu_paired_2x4_stored_byte_0_0:
 	slli	a1, s6, 2
 	mulh	a1, a1, t0
 	srai	s6, s6, 31
@@ -2374,11 +2304,10 @@ vmcu_paired_2x4:
 	add	s6, s6, t2
 	add	a1, a1, s6
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_0_1
-	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_0_1
+	addi	s6, a1, 128
+	bltu	ra, s6, .Lvmcu_paired_2x4_over_byte_0_1
+.Lvmcu_paired_2x4_store_byte_0_1:
 	sb	a1, 0(t4)
-	nop
-.Lvmcu_paired_2x4_stored_byte_0_1:
 	lw	t0, 4(a0)
 	lbu	t1, 17(a0)
 	sll	t2, a5, t1
@@ -2390,11 +2319,10 @@ vmcu_paired_2x4:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_1_0
-	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_1_0
+	addi	s3, a1, 128
+	bltu	ra, s3, .Lvmcu_paired_2x4_over_byte_1_0
+.Lvmcu_paired_2x4_store_byte_1_0:
 	sb	a1, 1(a3)
-	nop
-.Lvmcu_paired_2x4_stored_byte_1_0:
 	slli	a1, s7, 2
 	mulh	a1, a1, t0
 	srai	s7, s7, 31
@@ -2402,11 +2330,10 @@ vmcu_paired_2x4:
 	add	s7, s7, t2
 	add	a1, a1, s7
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_1_1
-	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_1_1
+	addi	s7, a1, 128
+	bltu	ra, s7, .Lvmcu_paired_2x4_over_byte_1_1
+.Lvmcu_paired_2x4_store_byte_1_1:
 	sb	a1, 1(t4)
-	nop
-.Lvmcu_paired_2x4_stored_byte_1_1:
 	lw	t0, 8(a0)
 	lbu	t1, 18(a0)
 	sll	t2, a5, t1
@@ -2418,11 +2345,10 @@ vmcu_paired_2x4:
 	add	s4, s4, t2
 	add	a1, a1, s4
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_2_0
-	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_2_0
+	addi	s4, a1, 128
+	bltu	ra, s4, .Lvmcu_paired_2x4_over_byte_2_0
+.Lvmcu_paired_2x4_store_byte_2_0:
 	sb	a1, 2(a3)
-	nop
-.Lvmcu_paired_2x4_stored_byte_2_0:
 	slli	a1, s8, 2
 	mulh	a1, a1, t0
 	srai	s8, s8, 31
@@ -2430,11 +2356,10 @@ vmcu_paired_2x4:
 	add	s8, s8, t2
 	add	a1, a1, s8
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_2_1
-	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_2_1
+	addi	s8, a1, 128
+	bltu	ra, s8, .Lvmcu_paired_2x4_over_byte_2_1
+.Lvmcu_paired_2x4_store_byte_2_1:
 	sb	a1, 2(t4)
-	nop
-.Lvmcu_paired_2x4_stored_byte_2_1:
 	lw	t0, 12(a0)
 	lbu	t1, 19(a0)
 	sll	t2, a5, t1
@@ -2446,11 +2371,10 @@ vmcu_paired_2x4:
 	add	s5, s5, t2
 	add	a1, a1, s5
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_3_0
-	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_3_0
+	addi	s5, a1, 128
+	bltu	ra, s5, .Lvmcu_paired_2x4_over_byte_3_0
+.Lvmcu_paired_2x4_store_byte_3_0:
 	sb	a1, 3(a3)
-	nop
-.Lvmcu_paired_2x4_stored_byte_3_0:
 	slli	a1, s9, 2
 	mulh	a1, a1, t0
 	srai	s9, s9, 31
@@ -2458,11 +2382,10 @@ vmcu_paired_2x4:
 	add	s9, s9, t2
 	add	a1, a1, s9
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_3_1
-	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_3_1
+	addi	s9, a1, 128
+	bltu	ra, s9, .Lvmcu_paired_2x4_over_byte_3_1
+.Lvmcu_paired_2x4_store_byte_3_1:
 	sb	a1, 3(t4)
-	nop
-.Lvmcu_paired_2x4_stored_byte_3_1:
 	addi	a0, a0, 20
 	addi	a3, a3, 4
 	addi	a4, a4, -4
@@ -2499,118 +2422,70 @@ vmcu_paired_2x4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_2x4_under_byte_0_0:
-	sb	t3, 0(a3)
-	nop
-	j	.Lvmcu_paired_2x4_stored_byte_0_0
 .Lvmcu_paired_2x4_over_byte_0_0:
-	sb	ra, 0(a3)
-	j	.Lvmcu_paired_2x4_stored_byte_0_0
-.Lvmcu_paired_2x4_under_byte_0_1:
-	sb	t3, 0(t4)
-	nop
-	j	.Lvmcu_paired_2x4_stored_byte_0_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_byte_0_0
 .Lvmcu_paired_2x4_over_byte_0_1:
-	sb	ra, 0(t4)
-	j	.Lvmcu_paired_2x4_stored_byte_0_1
-.Lvmcu_paired_2x4_under_byte_1_0:
-	sb	t3, 1(a3)
-	nop
-	j	.Lvmcu_paired_2x4_stored_byte_1_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_byte_0_1
 .Lvmcu_paired_2x4_over_byte_1_0:
-	sb	ra, 1(a3)
-	j	.Lvmcu_paired_2x4_stored_byte_1_0
-.Lvmcu_paired_2x4_under_byte_1_1:
-	sb	t3, 1(t4)
-	nop
-	j	.Lvmcu_paired_2x4_stored_byte_1_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_byte_1_0
 .Lvmcu_paired_2x4_over_byte_1_1:
-	sb	ra, 1(t4)
-	j	.Lvmcu_paired_2x4_stored_byte_1_1
-.Lvmcu_paired_2x4_under_byte_2_0:
-	sb	t3, 2(a3)
-	nop
-	j	.Lvmcu_paired_2x4_stored_byte_2_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_byte_1_1
 .Lvmcu_paired_2x4_over_byte_2_0:
-	sb	ra, 2(a3)
-	j	.Lvmcu_paired_2x4_stored_byte_2_0
-.Lvmcu_paired_2x4_under_byte_2_1:
-	sb	t3, 2(t4)
-	nop
-	j	.Lvmcu_paired_2x4_stored_byte_2_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_byte_2_0
 .Lvmcu_paired_2x4_over_byte_2_1:
-	sb	ra, 2(t4)
-	j	.Lvmcu_paired_2x4_stored_byte_2_1
-.Lvmcu_paired_2x4_under_byte_3_0:
-	sb	t3, 3(a3)
-	nop
-	j	.Lvmcu_paired_2x4_stored_byte_3_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_byte_2_1
 .Lvmcu_paired_2x4_over_byte_3_0:
-	sb	ra, 3(a3)
-	j	.Lvmcu_paired_2x4_stored_byte_3_0
-.Lvmcu_paired_2x4_under_byte_3_1:
-	sb	t3, 3(t4)
-	nop
-	j	.Lvmcu_paired_2x4_stored_byte_3_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_byte_3_0
 .Lvmcu_paired_2x4_over_byte_3_1:
-	sb	ra, 3(t4)
-	j	.Lvmcu_paired_2x4_stored_byte_3_1
-.Lvmcu_paired_2x4_under_first_0_0:
-	sb	t3, 0(a3)
-	nop
-	j	.Lvmcu_paired_2x4_stored_first_0_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_byte_3_1
 .Lvmcu_paired_2x4_over_first_0_0:
-	sb	ra, 0(a3)
-	j	.Lvmcu_paired_2x4_stored_first_0_0
-.Lvmcu_paired_2x4_under_first_0_1:
-	sb	t3, 0(t4)
-	nop
-	j	.Lvmcu_paired_2x4_stored_first_0_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_0_0
 .Lvmcu_paired_2x4_over_first_0_1:
-	sb	ra, 0(t4)
-	j	.Lvmcu_paired_2x4_stored_first_0_1
-.Lvmcu_paired_2x4_under_first_1_0:
-	sb	t3, 1(a3)
-	nop
-	j	.Lvmcu_paired_2x4_stored_first_1_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_0_1
 .Lvmcu_paired_2x4_over_first_1_0:
-	sb	ra, 1(a3)
-	j	.Lvmcu_paired_2x4_stored_first_1_0
-.Lvmcu_paired_2x4_under_first_1_1:
-	sb	t3, 1(t4)
-	nop
-	j	.Lvmcu_paired_2x4_stored_first_1_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_1_0
 .Lvmcu_paired_2x4_over_first_1_1:
-	sb	ra, 1(t4)
-	j	.Lvmcu_paired_2x4_stored_first_1_1
-.Lvmcu_paired_2x4_under_first_2_0:
-	sb	t3, 2(a3)
-	nop
-	j	.Lvmcu_paired_2x4_stored_first_2_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_1_1
 .Lvmcu_paired_2x4_over_first_2_0:
-	sb	ra, 2(a3)
-	j	.Lvmcu_paired_2x4_stored_first_2_0
-.Lvmcu_paired_2x4_under_first_2_1:
-	sb	t3, 2(t4)
-	nop
-	j	.Lvmcu_paired_2x4_stored_first_2_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_2_0
 .Lvmcu_paired_2x4_over_first_2_1:
-	sb	ra, 2(t4)
-	j	.Lvmcu_paired_2x4_stored_first_2_1
-.Lvmcu_paired_2x4_under_first_3_0:
-	sb	t3, 3(a3)
-	nop
-	j	.Lvmcu_paired_2x4_stored_first_3_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_2_1
 .Lvmcu_paired_2x4_over_first_3_0:
-	sb	ra, 3(a3)
-	j	.Lvmcu_paired_2x4_stored_first_3_0
-.Lvmcu_paired_2x4_under_first_3_1:
-	sb	t3, 3(t4)
-	nop
-	j	.Lvmcu_paired_2x4_stored_first_3_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_3_0
 .Lvmcu_paired_2x4_over_first_3_1:
-	sb	ra, 3(t4)
-	j	.Lvmcu_paired_2x4_stored_first_3_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_store_first_3_1
 	.cfi_endproc
 	.size vmcu_paired_2x4, . - vmcu_paired_2x4
 

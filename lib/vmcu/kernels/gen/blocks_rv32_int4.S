@@ -68,7 +68,7 @@ vmcu_paired_4x2_int4:
 	lla	t4, .Lvmcu_paired_4x2_int4_four_odd
 .Lvmcu_paired_4x2_int4_chosen:
 	mv	a7, t4
-	li	ra, 127
+	li	ra, 255
 	slli	a5, a5, 1
 	slli	a2, a2, 5
 	add	a2, a2, a1
@@ -603,7 +603,6 @@ vmcu_paired_4x2_int4:
 	add	t4, a3, a6
 	add	t5, t4, a6
 	add	t6, t5, a6
-	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
@@ -615,11 +614,10 @@ vmcu_paired_4x2_int4:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_0_0
-	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_0_0
+	addi	s2, a1, 128
+	bltu	ra, s2, .Lvmcu_paired_4x2_int4_over_byte_0_0
+.Lvmcu_paired_4x2_int4_store_byte_0_0:
 	sb	a1, 0(a3)
-	nop
-.Lvmcu_paired_4x2_int4_stored_byte_0_0:
 	slli	a1, s6, 2
 	mulh	a1, a1, t0
 	srai	s6, s6, 31
@@ -627,11 +625,10 @@ vmcu_paired_4x2_int4:
 	add	s6, s6, t2
 	add	a1, a1, s6
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_0_1
-	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_0_1
+	addi	s6, a1, 128
+	bltu	ra, s6, .Lvmcu_paired_4x2_int4_over_byte_0_1
+.Lvmcu_paired_4x2_int4_store_byte_0_1:
 	sb	a1, 0(t4)
-	nop
-.Lvmcu_paired_4x2_int4_stored_byte_0_1:
 	slli	a1, s3, 2
 	mulh	a1, a1, t0
 	srai	s3, s3, 31
@@ -639,11 +636,10 @@ vmcu_paired_4x2_int4:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_0_2
-	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_0_2
+	addi	s3, a1, 128
+	bltu	ra, s3, .Lvmcu_paired_4x2_int4_over_byte_0_2
+.Lvmcu_paired_4x2_int4_store_byte_0_2:
 	sb	a1, 0(t5)
-	nop
-.Lvmcu_paired_4x2_int4_stored_byte_0_2:
 	slli	a1, s7, 2
 	mulh	a1, a1, t0
 	srai	s7, s7, 31
@@ -651,11 +647,10 @@ vmcu_paired_4x2_int4:
 	add	s7, s7, t2
 	add	a1, a1, s7
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_0_3
-	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_0_3
+	addi	s7, a1, 128
+	bltu	ra, s7, .Lvmcu_paired_4x2_int4_over_byte_0_3
+.Lvmcu_paired_4x2_int4_store_byte_0_3:
 	sb	a1, 0(t6)
-	nop
-.Lvmcu_paired_4x2_int4_stored_byte_0_3:
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
@@ -667,11 +662,10 @@ vmcu_paired_4x2_int4:
 	add	s4, s4, t2
 	add	a1, a1, s4
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_1_0
-	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_1_0
+	addi	s4, a1, 128
+	bltu	ra, s4, .Lvmcu_paired_4x2_int4_over_byte_1_0
+.Lvmcu_paired_4x2_int4_store_byte_1_0:
 	sb	a1, 1(a3)
-	nop
-.Lvmcu_paired_4x2_int4_stored_byte_1_0:
 	slli	a1, s8, 2
 	mulh	a1, a1, t0
 	srai	s8, s8, 31
@@ -679,11 +673,10 @@ vmcu_paired_4x2_int4:
 	add	s8, s8, t2
 	add	a1, a1, s8
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_1_1
-	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_1_1
+	addi	s8, a1, 128
+	bltu	ra, s8, .Lvmcu_paired_4x2_int4_over_byte_1_1
+.Lvmcu_paired_4x2_int4_store_byte_1_1:
 	sb	a1, 1(t4)
-	nop
-.Lvmcu_paired_4x2_int4_stored_byte_1_1:
 	slli	a1, s5, 2
 	mulh	a1, a1, t0
 	srai	s5, s5, 31
@@ -691,11 +684,10 @@ vmcu_paired_4x2_int4:
 	add	s5, s5, t2
 	add	a1, a1, s5
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_1_2
-	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_1_2
+	addi	s5, a1, 128
+	bltu	ra, s5, .Lvmcu_paired_4x2_int4_over_byte_1_2
+.Lvmcu_paired_4x2_int4_store_byte_1_2:
 	sb	a1, 1(t5)
-	nop
-.Lvmcu_paired_4x2_int4_stored_byte_1_2:
 	slli	a1, s9, 2
 	mulh	a1, a1, t0
 	srai	s9, s9, 31
@@ -703,11 +695,10 @@ vmcu_paired_4x2_int4:
 	add	s9, s9, t2
 	add	a1, a1, s9
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_1_3
-	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_1_3
+	addi	s9, a1, 128
+	bltu	ra, s9, .Lvmcu_paired_4x2_int4_over_byte_1_3
+.Lvmcu_paired_4x2_int4_store_byte_1_3:
 	sb	a1, 1(t6)
-	nop
-.Lvmcu_paired_4x2_int4_stored_byte_1_3:
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
@@ -744,62 +735,38 @@ vmcu_paired_4x2_int4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_4x2_int4_under_byte_0_0:
-	sb	t3, 0(a3)
-	nop
-	j	.Lvmcu_paired_4x2_int4_stored_byte_0_0
 .Lvmcu_paired_4x2_int4_over_byte_0_0:
-	sb	ra, 0(a3)
-	j	.Lvmcu_paired_4x2_int4_stored_byte_0_0
-.Lvmcu_paired_4x2_int4_under_byte_0_1:
-	sb	t3, 0(t4)
-	nop
-	j	.Lvmcu_paired_4x2_int4_stored_byte_0_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_int4_store_byte_0_0
 .Lvmcu_paired_4x2_int4_over_byte_0_1:
-	sb	ra, 0(t4)
-	j	.Lvmcu_paired_4x2_int4_stored_byte_0_1
-.Lvmcu_paired_4x2_int4_under_byte_0_2:
-	sb	t3, 0(t5)
-	nop
-	j	.Lvmcu_paired_4x2_int4_stored_byte_0_2
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_int4_store_byte_0_1
 .Lvmcu_paired_4x2_int4_over_byte_0_2:
-	sb	ra, 0(t5)
-	j	.Lvmcu_paired_4x2_int4_stored_byte_0_2
-.Lvmcu_paired_4x2_int4_under_byte_0_3:
-	sb	t3, 0(t6)
-	nop
-	j	.Lvmcu_paired_4x2_int4_stored_byte_0_3
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_int4_store_byte_0_2
 .Lvmcu_paired_4x2_int4_over_byte_0_3:
-	sb	ra, 0(t6)
-	j	.Lvmcu_paired_4x2_int4_stored_byte_0_3
-.Lvmcu_paired_4x2_int4_under_byte_1_0:
-	sb	t3, 1(a3)
-	nop
-	j	.Lvmcu_paired_4x2_int4_stored_byte_1_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_int4_store_byte_0_3
 .Lvmcu_paired_4x2_int4_over_byte_1_0:
-	sb	ra, 1(a3)
-	j	.Lvmcu_paired_4x2_int4_stored_byte_1_0
-.Lvmcu_paired_4x2_int4_under_byte_1_1:
-	sb	t3, 1(t4)
-	nop
-	j	.Lvmcu_paired_4x2_int4_stored_byte_1_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_int4_store_byte_1_0
 .Lvmcu_paired_4x2_int4_over_byte_1_1:
-	sb	ra, 1(t4)
-	j	.Lvmcu_paired_4x2_int4_stored_byte_1_1
-.Lvmcu_paired_4x2_int4_under_byte_1_2:
-	sb	t3, 1(t5)
-	nop
-	j	.Lvmcu_paired_4x2_int4_stored_byte_1_2
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_int4_store_byte_1_1
 .Lvmcu_paired_4x2_int4_over_byte_1_2:
-	sb	ra, 1(t5)
-	j	.Lvmcu_paired_4x2_int4_stored_byte_1_2
-.Lvmcu_paired_4x2_int4_under_byte_1_3:
-	sb	t3, 1(t6)
-	nop
-	j	.Lvmcu_paired_4x2_int4_stored_byte_1_3
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_int4_store_byte_1_2
 .Lvmcu_paired_4x2_int4_over_byte_1_3:
-	sb	ra, 1(t6)
-	j	.Lvmcu_paired_4x2_int4_stored_byte_1_3
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_4x2_int4_store_byte_1_3
 	.cfi_endproc
 	.size vmcu_paired_4x2_int4, . - vmcu_paired_4x2_int4
 
@@ -853,7 +820,7 @@ vmcu_paired_2x2_int4:
 	lla	t4, .Lvmcu_paired_2x2_int4_four
 .Lvmcu_paired_2x2_int4_chosen:
 	mv	a7, t4
-	li	ra, 127
+	li	ra, 255
 	slli	a5, a5, 1
 	slli	a2, a2, 4
 	add	a2, a2, a1
@@ -1016,7 +983,6 @@ vmcu_paired_2x2_int4:
 	/* Requantise and store. */
 .Lvmcu_paired_2x2_int4_bytes:
 	add	t4, a3, a6
-	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
@@ -1028,11 +994,10 @@ vmcu_paired_2x2_int4:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x2_int4_under_byte_0_0
-	blt	ra, a1, .Lvmcu_paired_2x2_int4_over_byte_0_0
+	addi	s2, a1, 128
+	bltu	ra, s2, .Lvmcu_paired_2x2_int4_over_byte_0_0
+.Lvmcu_paired_2x2_int4_store_byte_0_0:
 	sb	a1, 0(a3)
-	nop
-.Lvmcu_paired_2x2_int4_stored_byte_0_0:
 	slli	a1, s6, 2
 	mulh	a1, a1, t0
 	srai	s6, s6, 31
@@ -1040,11 +1005,10 @@ vmcu_paired_2x2_int4:
 	add	s6, s6, t2
 	add	a1, a1, s6
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x2_int4_under_byte_0_1
-	blt	ra, a1, .Lvmcu_paired_2x2_int4_over_byte_0_1
+	addi	s6, a1, 128
+	bltu	ra, s6, .Lvmcu_paired_2x2_int4_over_byte_0_1
+.Lvmcu_paired_2x2_int4_store_byte_0_1:
 	sb	a1, 0(t4)
-	nop
-.Lvmcu_paired_2x2_int4_stored_byte_0_1:
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
@@ -1056,11 +1020,10 @@ vmcu_paired_2x2_int4:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x2_int4_under_byte_1_0
-	blt	ra, a1, .Lvmcu_paired_2x2_int4_over_byte_1_0
+	addi	s3, a1, 128
+	bltu	ra, s3, .Lvmcu_paired_2x2_int4_over_byte_1_0
+.Lvmcu_paired_2x2_int4_store_byte_1_0:
 	sb	a1, 1(a3)
-	nop
-.Lvmcu_paired_2x2_int4_stored_byte_1_0:
 	slli	a1, s7, 2
 	mulh	a1, a1, t0
 	srai	s7, s7, 31
@@ -1068,11 +1031,10 @@ vmcu_paired_2x2_int4:
 	add	s7, s7, t2
 	add	a1, a1, s7
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x2_int4_under_byte_1_1
-	blt	ra, a1, .Lvmcu_paired_2x2_int4_over_byte_1_1
+	addi	s7, a1, 128
+	bltu	ra, s7, .Lvmcu_paired_2x2_int4_over_byte_1_1
+.Lvmcu_paired_2x2_int4_store_byte_1_1:
 	sb	a1, 1(t4)
-	nop
-.Lvmcu_paired_2x2_int4_stored_byte_1_1:
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
@@ -1109,34 +1071,22 @@ vmcu_paired_2x2_int4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_2x2_int4_under_byte_0_0:
-	sb	t3, 0(a3)
-	nop
-	j	.Lvmcu_paired_2x2_int4_stored_byte_0_0
 .Lvmcu_paired_2x2_int4_over_byte_0_0:
-	sb	ra, 0(a3)
-	j	.Lvmcu_paired_2x2_int4_stored_byte_0_0
-.Lvmcu_paired_2x2_int4_under_byte_0_1:
-	sb	t3, 0(t4)
-	nop
-	j	.Lvmcu_paired_2x2_int4_stored_byte_0_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x2_int4_store_byte_0_0
 .Lvmcu_paired_2x2_int4_over_byte_0_1:
-	sb	ra, 0(t4)
-	j	.Lvmcu_paired_2x2_int4_stored_byte_0_1
-.Lvmcu_paired_2x2_int4_under_byte_1_0:
-	sb	t3, 1(a3)
-	nop
-	j	.Lvmcu_paired_2x2_int4_stored_byte_1_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x2_int4_store_byte_0_1
 .Lvmcu_paired_2x2_int4_over_byte_1_0:
-	sb	ra, 1(a3)
-	j	.Lvmcu_paired_2x2_int4_stored_byte_1_0
-.Lvmcu_paired_2x2_int4_under_byte_1_1:
-	sb	t3, 1(t4)
-	nop
-	j	.Lvmcu_paired_2x2_int4_stored_byte_1_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x2_int4_store_byte_1_0
 .Lvmcu_paired_2x2_int4_over_byte_1_1:
-	sb	ra, 1(t4)
-	j	.Lvmcu_paired_2x2_int4_stored_byte_1_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x2_int4_store_byte_1_1
 	.cfi_endproc
 	.size vmcu_paired_2x2_int4, . - vmcu_paired_2x2_int4
 
@@ -1181,7 +1131,7 @@ vmcu_paired_1x2_int4:
 
 	/* Where steps end, and where the code for as many taps is. */
 	mv	s10, a1
-	li	ra, 127
+	li	ra, 255
 	slli	a5, a5, 1
 	slli	a2, a2, 2
 	add	a2, a2, a1
@@ -1243,7 +1193,6 @@ vmcu_paired_1x2_int4:
 
 	/* Requantise and store. */
 .Lvmcu_paired_1x2_int4_bytes:
-	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
@@ -1255,11 +1204,10 @@ vmcu_paired_1x2_int4:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_1x2_int4_under_byte_0_0
-	blt	ra, a1, .Lvmcu_paired_1x2_int4_over_byte_0_0
+	addi	s2, a1, 128
+	bltu	ra, s2, .Lvmcu_paired_1x2_int4_over_byte_0_0
+.Lvmcu_paired_1x2_int4_store_byte_0_0:
 	sb	a1, 0(a3)
-	nop
-.Lvmcu_paired_1x2_int4_stored_byte_0_0:
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
@@ -1271,11 +1219,10 @@ vmcu_paired_1x2_int4:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_1x2_int4_under_byte_1_0
-	blt	ra, a1, .Lvmcu_paired_1x2_int4_over_byte_1_0
+	addi	s3, a1, 128
+	bltu	ra, s3, .Lvmcu_paired_1x2_int4_over_byte_1_0
+.Lvmcu_paired_1x2_int4_store_byte_1_0:
 	sb	a1, 1(a3)
-	nop
-.Lvmcu_paired_1x2_int4_stored_byte_1_0:
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
@@ -1312,20 +1259,14 @@ vmcu_paired_1x2_int4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_1x2_int4_under_byte_0_0:
-	sb	t3, 0(a3)
-	nop
-	j	.Lvmcu_paired_1x2_int4_stored_byte_0_0
 .Lvmcu_paired_1x2_int4_over_byte_0_0:
-	sb	ra, 0(a3)
-	j	.Lvmcu_paired_1x2_int4_stored_byte_0_0
-.Lvmcu_paired_1x2_int4_under_byte_1_0:
-	sb	t3, 1(a3)
-	nop
-	j	.Lvmcu_paired_1x2_int4_stored_byte_1_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_1x2_int4_store_byte_0_0
 .Lvmcu_paired_1x2_int4_over_byte_1_0:
-	sb	ra, 1(a3)
-	j	.Lvmcu_paired_1x2_int4_stored_byte_1_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_1x2_int4_store_byte_1_0
 	.cfi_endproc
 	.size vmcu_paired_1x2_int4, . - vmcu_paired_1x2_int4
 
@@ -1388,7 +1329,7 @@ vmcu_paired_2x4_int4:
 	lla	t4, .Lvmcu_paired_2x4_int4_four_odd
 .Lvmcu_paired_2x4_int4_chosen:
 	mv	a7, t4
-	li	ra, 127
+	li	ra, 255
 	slli	a5, a5, 1
 	slli	a2, a2, 4
 	add	a2, a2, a1
@@ -1998,7 +1939,6 @@ vmcu_paired_2x4_int4:
 	/* Requantise and store. */
 .Lvmcu_paired_2x4_int4_bytes:
 	add	t4, a3, a6
-	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 16(a0)
 	sll	t2, a5, t1
@@ -2010,11 +1950,10 @@ vmcu_paired_2x4_int4:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_0_0
-	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_0_0
+	addi	s2, a1, 128
+	bltu	ra, s2, .Lvmcu_paired_2x4_int4_over_byte_0_0
+.Lvmcu_paired_2x4_int4_store_byte_0_0:
 	sb	a1, 0(a3)
-	nop
-.Lvmcu_paired_2x4_int4_stored_byte_0_0:
 	slli	a1, s6, 2
 	mulh	a1, a1, t0
 	srai	s6, s6, 31
@@ -2022,11 +1961,10 @@ vmcu_paired_2x4_int4:
 	add	s6, s6, t2
 	add	a1, a1, s6
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_0_1
-	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_0_1
+	addi	s6, a1, 128
+	bltu	ra, s6, .Lvmcu_paired_2x4_int4_over_byte_0_1
+.Lvmcu_paired_2x4_int4_store_byte_0_1:
 	sb	a1, 0(t4)
-	nop
-.Lvmcu_paired_2x4_int4_stored_byte_0_1:
 	lw	t0, 4(a0)
 	lbu	t1, 17(a0)
 	sll	t2, a5, t1
@@ -2038,11 +1976,10 @@ vmcu_paired_2x4_int4:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_1_0
-	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_1_0
+	addi	s3, a1, 128
+	bltu	ra, s3, .Lvmcu_paired_2x4_int4_over_byte_1_0
+.Lvmcu_paired_2x4_int4_store_byte_1_0:
 	sb	a1, 1(a3)
-	nop
-.Lvmcu_paired_2x4_int4_stored_byte_1_0:
 	slli	a1, s7, 2
 	mulh	a1, a1, t0
 	srai	s7, s7, 31
@@ -2050,11 +1987,10 @@ vmcu_paired_2x4_int4:
 	add	s7, s7, t2
 	add	a1, a1, s7
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_1_1
-	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_1_1
+	addi	s7, a1, 128
+	bltu	ra, s7, .Lvmcu_paired_2x4_int4_over_byte_1_1
+.Lvmcu_paired_2x4_int4_store_byte_1_1:
 	sb	a1, 1(t4)
-	nop
-.Lvmcu_paired_2x4_int4_stored_byte_1_1:
 	lw	t0, 8(a0)
 	lbu	t1, 18(a0)
 	sll	t2, a5, t1
@@ -2066,11 +2002,10 @@ vmcu_paired_2x4_int4:
 	add	s4, s4, t2
 	add	a1, a1, s4
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_2_0
-	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_2_0
+	addi	s4, a1, 128
+	bltu	ra, s4, .Lvmcu_paired_2x4_int4_over_byte_2_0
+.Lvmcu_paired_2x4_int4_store_byte_2_0:
 	sb	a1, 2(a3)
-	nop
-.Lvmcu_paired_2x4_int4_stored_byte_2_0:
 	slli	a1, s8, 2
 	mulh	a1, a1, t0
 	srai	s8, s8, 31
@@ -2078,11 +2013,10 @@ vmcu_paired_2x4_int4:
 	add	s8, s8, t2
 	add	a1, a1, s8
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_2_1
-	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_2_1
+	addi	s8, a1, 128
+	bltu	ra, s8, .Lvmcu_paired_2x4_int4_over_byte_2_1
+.Lvmcu_paired_2x4_int4_store_byte_2_1:
 	sb	a1, 2(t4)
-	nop
-.Lvmcu_paired_2x4_int4_stored_byte_2_1:
 	lw	t0, 12(a0)
 	lbu	t1, 19(a0)
 	sll	t2, a5, t1
@@ -2094,11 +2028,10 @@ vmcu_paired_2x4_int4:
 	add	s5, s5, t2
 	add	a1, a1, s5
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_3_0
-	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_3_0
+	addi	s5, a1, 128
+	bltu	ra, s5, .Lvmcu_paired_2x4_int4_over_byte_3_0
+.Lvmcu_paired_2x4_int4_store_byte_3_0:
 	sb	a1, 3(a3)
-	nop
-.Lvmcu_paired_2x4_int4_stored_byte_3_0:
 	slli	a1, s9, 2
 	mulh	a1, a1, t0
 	srai	s9, s9, 31
@@ -2106,11 +2039,10 @@ vmcu_paired_2x4_int4:
 	add	s9, s9, t2
 	add	a1, a1, s9
 	sra	a1, a1, t1
-	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_3_1
-	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_3_1
+	addi	s9, a1, 128
+	bltu	ra, s9, .Lvmcu_paired_2x4_int4_over_byte_3_1
+.Lvmcu_paired_2x4_int4_store_byte_3_1:
 	sb	a1, 3(t4)
-	nop
-.Lvmcu_paired_2x4_int4_stored_byte_3_1:
 	addi	a0, a0, 20
 	addi	a3, a3, 4
 	addi	a4, a4, -4
@@ -2147,62 +2079,38 @@ vmcu_paired_2x4_int4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_2x4_int4_under_byte_0_0:
-	sb	t3, 0(a3)
-	nop
-	j	.Lvmcu_paired_2x4_int4_stored_byte_0_0
 .Lvmcu_paired_2x4_int4_over_byte_0_0:
-	sb	ra, 0(a3)
-	j	.Lvmcu_paired_2x4_int4_stored_byte_0_0
-.Lvmcu_paired_2x4_int4_under_byte_0_1:
-	sb	t3, 0(t4)
-	nop
-	j	.Lvmcu_paired_2x4_int4_stored_byte_0_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_int4_store_byte_0_0
 .Lvmcu_paired_2x4_int4_over_byte_0_1:
-	sb	ra, 0(t4)
-	j	.Lvmcu_paired_2x4_int4_stored_byte_0_1
-.Lvmcu_paired_2x4_int4_under_byte_1_0:
-	sb	t3, 1(a3)
-	nop
-	j	.Lvmcu_paired_2x4_int4_stored_byte_1_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_int4_store_byte_0_1
 .Lvmcu_paired_2x4_int4_over_byte_1_0:
-	sb	ra, 1(a3)
-	j	.Lvmcu_paired_2x4_int4_stored_byte_1_0
-.Lvmcu_paired_2x4_int4_under_byte_1_1:
-	sb	t3, 1(t4)
-	nop
-	j	.Lvmcu_paired_2x4_int4_stored_byte_1_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_int4_store_byte_1_0
 .Lvmcu_paired_2x4_int4_over_byte_1_1:
-	sb	ra, 1(t4)
-	j	.Lvmcu_paired_2x4_int4_stored_byte_1_1
-.Lvmcu_paired_2x4_int4_under_byte_2_0:
-	sb	t3, 2(a3)
-	nop
-	j	.Lvmcu_paired_2x4_int4_stored_byte_2_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_int4_store_byte_1_1
 .Lvmcu_paired_2x4_int4_over_byte_2_0:
-	sb	ra, 2(a3)
-	j	.Lvmcu_paired_2x4_int4_stored_byte_2_0
-.Lvmcu_paired_2x4_int4_under_byte_2_1:
-	sb	t3, 2(t4)
-	nop
-	j	.Lvmcu_paired_2x4_int4_stored_byte_2_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_int4_store_byte_2_0
 .Lvmcu_paired_2x4_int4_over_byte_2_1:
-	sb	ra, 2(t4)
-	j	.Lvmcu_paired_2x4_int4_stored_byte_2_1
-.Lvmcu_paired_2x4_int4_under_byte_3_0:
-	sb	t3, 3(a3)
-	nop
-	j	.Lvmcu_paired_2x4_int4_stored_byte_3_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_int4_store_byte_2_1
 .Lvmcu_paired_2x4_int4_over_byte_3_0:
-	sb	ra, 3(a3)
-	j	.Lvmcu_paired_2x4_int4_stored_byte_3_0
-.Lvmcu_paired_2x4_int4_under_byte_3_1:
-	sb	t3, 3(t4)
-	nop
-	j	.Lvmcu_paired_2x4_int4_stored_byte_3_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_int4_store_byte_3_0
 .Lvmcu_paired_2x4_int4_over_byte_3_1:
-	sb	ra, 3(t4)
-	j	.Lvmcu_paired_2x4_int4_stored_byte_3_1
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_2x4_int4_store_byte_3_1
 	.cfi_endproc
 	.size vmcu_paired_2x4_int4, . - vmcu_paired_2x4_int4
 
@@ -3394,7 +3302,7 @@ vmcu_paired_1x4_int4:
 
 	/* The bytes of a block. */
 .Lvmcu_paired_1x4_int4_bytes:
-	li	a2, 127
+	li	a2, 255
 	lw	t4, 0(a0)
 	lbu	t5, 16(a0)
 	sll	t6, a5, t5
@@ -3406,12 +3314,10 @@ vmcu_paired_1x4_int4:
 	add	s0, s0, t6
 	add	a1, a1, s0
 	sra	a1, a1, t5
-	li	t6, -128
-	blt	a1, t6, .Lvmcu_paired_1x4_int4_under_byte_0_0
-	blt	a2, a1, .Lvmcu_paired_1x4_int4_over_byte_0_0
+	addi	s0, a1, 128
+	bltu	a2, s0, .Lvmcu_paired_1x4_int4_over_byte_0_0
+.Lvmcu_paired_1x4_int4_store_byte_0_0:
 	sb	a1, 0(a3)
-	nop
-.Lvmcu_paired_1x4_int4_stored_byte_0_0:
 	lw	t4, 4(a0)
 	lbu	t5, 17(a0)
 	sll	t6, a5, t5
@@ -3423,12 +3329,10 @@ vmcu_paired_1x4_int4:
 	add	s1, s1, t6
 	add	a1, a1, s1
 	sra	a1, a1, t5
-	li	t6, -128
-	blt	a1, t6, .Lvmcu_paired_1x4_int4_under_byte_1_0
-	blt	a2, a1, .Lvmcu_paired_1x4_int4_over_byte_1_0
+	addi	s1, a1, 128
+	bltu	a2, s1, .Lvmcu_paired_1x4_int4_over_byte_1_0
+.Lvmcu_paired_1x4_int4_store_byte_1_0:
 	sb	a1, 1(a3)
-	nop
-.Lvmcu_paired_1x4_int4_stored_byte_1_0:
 	lw	t4, 8(a0)
 	lbu	t5, 18(a0)
 	sll	t6, a5, t5
@@ -3440,12 +3344,10 @@ vmcu_paired_1x4_int4:
 	add	s2, s2, t6
 	add	a1, a1, s2
 	sra	a1, a1, t5
-	li	t6, -128
-	blt	a1, t6, .Lvmcu_paired_1x4_int4_under_byte_2_0
-	blt	a2, a1, .Lvmcu_paired_1x4_int4_over_byte_2_0
+	addi	s2, a1, 128
+	bltu	a2, s2, .Lvmcu_paired_1x4_int4_over_byte_2_0
+.Lvmcu_paired_1x4_int4_store_byte_2_0:
 	sb	a1, 2(a3)
-	nop
-.Lvmcu_paired_1x4_int4_stored_byte_2_0:
 	lw	t4, 12(a0)
 	lbu	t5, 19(a0)
 	sll	t6, a5, t5
@@ -3457,12 +3359,10 @@ vmcu_paired_1x4_int4:
 	add	s3, s3, t6
 	add	a1, a1, s3
 	sra	a1, a1, t5
-	li	t6, -128
-	blt	a1, t6, .Lvmcu_paired_1x4_int4_under_byte_3_0
-	blt	a2, a1, .Lvmcu_paired_1x4_int4_over_byte_3_0
+	addi	s3, a1, 128
+	bltu	a2, s3, .Lvmcu_paired_1x4_int4_over_byte_3_0
+.Lvmcu_paired_1x4_int4_store_byte_3_0:
 	sb	a1, 3(a3)
-	nop
-.Lvmcu_paired_1x4_int4_stored_byte_3_0:
 	addi	a3, a3, 4
 	jr	a4
 .Lvmcu_paired_1x4_int4_stored:
@@ -3593,34 +3493,22 @@ vmcu_paired_1x4_int4:
 	sw	s2, 8(a3)
 	sw	s3, 12(a3)
 	j	.Lvmcu_paired_1x4_int4_done
-.Lvmcu_paired_1x4_int4_under_byte_0_0:
-	sb	t6, 0(a3)
-	nop
-	j	.Lvmcu_paired_1x4_int4_stored_byte_0_0
 .Lvmcu_paired_1x4_int4_over_byte_0_0:
-	sb	a2, 0(a3)
-	j	.Lvmcu_paired_1x4_int4_stored_byte_0_0
-.Lvmcu_paired_1x4_int4_under_byte_1_0:
-	sb	t6, 1(a3)
-	nop
-	j	.Lvmcu_paired_1x4_int4_stored_byte_1_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_1x4_int4_store_byte_0_0
 .Lvmcu_paired_1x4_int4_over_byte_1_0:
-	sb	a2, 1(a3)
-	j	.Lvmcu_paired_1x4_int4_stored_byte_1_0
-.Lvmcu_paired_1x4_int4_under_byte_2_0:
-	sb	t6, 2(a3)
-	nop
-	j	.Lvmcu_paired_1x4_int4_stored_byte_2_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_1x4_int4_store_byte_1_0
 .Lvmcu_paired_1x4_int4_over_byte_2_0:
-	sb	a2, 2(a3)
-	j	.Lvmcu_paired_1x4_int4_stored_byte_2_0
-.Lvmcu_paired_1x4_int4_under_byte_3_0:
-	sb	t6, 3(a3)
-	nop
-	j	.Lvmcu_paired_1x4_int4_stored_byte_3_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_1x4_int4_store_byte_2_0
 .Lvmcu_paired_1x4_int4_over_byte_3_0:
-	sb	a2, 3(a3)
-	j	.Lvmcu_paired_1x4_int4_stored_byte_3_0
+	srai	a1, a1, 31
+	xori	a1, a1, 127
+	j	.Lvmcu_paired_1x4_int4_store_byte_3_0
 	.cfi_endproc
 	.size vmcu_paired_1x4_int4, . - vmcu_paired_1x4_int4
 

@@ -331,6 +331,16 @@ vmcu_paired_4x2_int4:
 .Lvmcu_paired_4x2_int4_taken_1:
 	adds	r0, #4
 	b	.Lvmcu_paired_4x2_int4_done
+.Lvmcu_paired_4x2_int4_beyond_0:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_4x2_int4_store_0
+.Lvmcu_paired_4x2_int4_beyond_1:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_4x2_int4_store_1
 .Lvmcu_paired_4x2_int4_done:
 	ldr	r4, CHANNELS
 	cmp	r4, #0
@@ -392,21 +402,20 @@ vmcu_paired_4x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_4x2_int4_beyond_0
+.Lvmcu_paired_4x2_int4_store_0:
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
@@ -421,21 +430,20 @@ vmcu_paired_4x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_4x2_int4_beyond_1
+.Lvmcu_paired_4x2_int4_store_1:
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r11
@@ -453,21 +461,20 @@ vmcu_paired_4x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_4x2_int4_beyond_2
+.Lvmcu_paired_4x2_int4_store_2:
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r11
@@ -482,21 +489,20 @@ vmcu_paired_4x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_4x2_int4_beyond_3
+.Lvmcu_paired_4x2_int4_store_3:
 	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
@@ -521,6 +527,16 @@ vmcu_paired_4x2_int4:
 	cmp	r6, #0
 	beq	.Lvmcu_paired_4x2_int4_end
 	b	.Lvmcu_paired_4x2_int4_channel
+.Lvmcu_paired_4x2_int4_beyond_2:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_4x2_int4_store_2
+.Lvmcu_paired_4x2_int4_beyond_3:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_4x2_int4_store_3
 .Lvmcu_paired_4x2_int4_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
@@ -753,6 +769,16 @@ vmcu_paired_2x2_int4:
 	bne	.Lvmcu_paired_2x2_int4_turn_0
 .Lvmcu_paired_2x2_int4_taken_0:
 	b	.Lvmcu_paired_2x2_int4_done
+.Lvmcu_paired_2x2_int4_beyond_0:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_2x2_int4_store_0
+.Lvmcu_paired_2x2_int4_beyond_1:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_2x2_int4_store_1
 .Lvmcu_paired_2x2_int4_done:
 	ldr	r4, CHANNELS
 	cmp	r4, #0
@@ -803,21 +829,20 @@ vmcu_paired_2x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_2x2_int4_beyond_0
+.Lvmcu_paired_2x2_int4_store_0:
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
@@ -832,21 +857,20 @@ vmcu_paired_2x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_2x2_int4_beyond_1
+.Lvmcu_paired_2x2_int4_store_1:
 	strb	r4, [r1, #0]
 	ldr	r1, OUT
 	adds	r1, #1
@@ -877,21 +901,20 @@ vmcu_paired_2x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_2x2_int4_beyond_2
+.Lvmcu_paired_2x2_int4_store_2:
 	strb	r4, [r1, #0]
 	add	r1, r10
 	mov	r4, r11
@@ -906,21 +929,20 @@ vmcu_paired_2x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_2x2_int4_beyond_3
+.Lvmcu_paired_2x2_int4_store_3:
 	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
@@ -935,6 +957,16 @@ vmcu_paired_2x2_int4:
 	cmp	r6, #0
 	beq	.Lvmcu_paired_2x2_int4_end
 	b	.Lvmcu_paired_2x2_int4_channel
+.Lvmcu_paired_2x2_int4_beyond_2:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_2x2_int4_store_2
+.Lvmcu_paired_2x2_int4_beyond_3:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_2x2_int4_store_3
 .Lvmcu_paired_2x2_int4_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
@@ -1308,6 +1340,16 @@ vmcu_paired_2x4_int4:
 .Lvmcu_paired_2x4_int4_taken_1:
 	adds	r0, #8
 	b	.Lvmcu_paired_2x4_int4_done
+.Lvmcu_paired_2x4_int4_beyond_0:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_2x4_int4_store_0
+.Lvmcu_paired_2x4_int4_beyond_1:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_2x4_int4_store_1
 .Lvmcu_paired_2x4_int4_done:
 	ldr	r4, CHANNELS
 	cmp	r4, #0
@@ -1369,21 +1411,20 @@ vmcu_paired_2x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_2x4_int4_beyond_0
+.Lvmcu_paired_2x4_int4_store_0:
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
@@ -1398,21 +1439,20 @@ vmcu_paired_2x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_2x4_int4_beyond_1
+.Lvmcu_paired_2x4_int4_store_1:
 	strb	r4, [r1, #0]
 	ldr	r1, OUT
 	adds	r1, #1
@@ -1443,21 +1483,20 @@ vmcu_paired_2x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_2x4_int4_beyond_2
+.Lvmcu_paired_2x4_int4_store_2:
 	strb	r4, [r1, #0]
 	add	r1, r10
 	mov	r4, r11
@@ -1472,21 +1511,20 @@ vmcu_paired_2x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_2x4_int4_beyond_3
+.Lvmcu_paired_2x4_int4_store_3:
 	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
@@ -1511,6 +1549,16 @@ vmcu_paired_2x4_int4:
 	cmp	r6, #0
 	beq	.Lvmcu_paired_2x4_int4_end
 	b	.Lvmcu_paired_2x4_int4_channel
+.Lvmcu_paired_2x4_int4_beyond_2:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_2x4_int4_store_2
+.Lvmcu_paired_2x4_int4_beyond_3:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_2x4_int4_store_3
 .Lvmcu_paired_2x4_int4_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
@@ -1616,6 +1664,17 @@ vmcu_paired_1x2_int4:
 	add	r9, r3
 	cmp	r1, lr
 	bne	.Lvmcu_paired_1x2_int4_words
+	b	.Lvmcu_paired_1x2_int4_done
+.Lvmcu_paired_1x2_int4_beyond_0:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_1x2_int4_store_0
+.Lvmcu_paired_1x2_int4_beyond_1:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_1x2_int4_store_1
 .Lvmcu_paired_1x2_int4_done:
 	ldr	r1, OUT
 	ldr	r4, CHANNELS
@@ -1650,21 +1709,20 @@ vmcu_paired_1x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_1x2_int4_beyond_0
+.Lvmcu_paired_1x2_int4_store_0:
 	strb	r4, [r1, #0]
 	ldr	r2, [r0, #4]
 	lsrs	r3, r2, #16
@@ -1686,21 +1744,20 @@ vmcu_paired_1x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_1x2_int4_beyond_1
+.Lvmcu_paired_1x2_int4_store_1:
 	strb	r4, [r1, #1]
 	adds	r0, #12
 	adds	r1, #2
@@ -1930,6 +1987,17 @@ vmcu_paired_1x4_int4:
 	add	r11, r3
 	cmp	r1, lr
 	bne	.Lvmcu_paired_1x4_int4_single
+	b	.Lvmcu_paired_1x4_int4_done
+.Lvmcu_paired_1x4_int4_beyond_0:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_1x4_int4_store_0
+.Lvmcu_paired_1x4_int4_beyond_1:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_1x4_int4_store_1
 .Lvmcu_paired_1x4_int4_done:
 	ldr	r1, OUT
 	ldr	r4, CHANNELS
@@ -1966,21 +2034,20 @@ vmcu_paired_1x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_1x4_int4_beyond_0
+.Lvmcu_paired_1x4_int4_store_0:
 	strb	r4, [r1, #0]
 	ldr	r2, [r0, #4]
 	lsrs	r3, r2, #16
@@ -2002,21 +2069,20 @@ vmcu_paired_1x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_1x4_int4_beyond_1
+.Lvmcu_paired_1x4_int4_store_1:
 	strb	r4, [r1, #1]
 	ldr	r2, [r0, #8]
 	lsrs	r3, r2, #16
@@ -2038,21 +2104,20 @@ vmcu_paired_1x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_1x4_int4_beyond_2
+.Lvmcu_paired_1x4_int4_store_2:
 	strb	r4, [r1, #2]
 	ldr	r2, [r0, #12]
 	lsrs	r3, r2, #16
@@ -2074,21 +2139,20 @@ vmcu_paired_1x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
+	asrs	r5, r5, #14
+	adds	r5, #1
+	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	asrs	r5, r5, #15
-	adcs	r4, r5
+	adds	r4, r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	subs	r4, #127
-	asrs	r5, r4, #31
-	ands	r4, r5
-	adds	r4, #255
-	asrs	r5, r4, #31
-	bics	r4, r5
-	subs	r4, #128
+	sxtb	r5, r4
+	cmp	r4, r5
+	bne	.Lvmcu_paired_1x4_int4_beyond_3
+.Lvmcu_paired_1x4_int4_store_3:
 	strb	r4, [r1, #3]
 	adds	r0, #20
 	adds	r1, #4
@@ -2098,6 +2162,16 @@ vmcu_paired_1x4_int4:
 	str	r4, CHANNELS
 	beq	.Lvmcu_paired_1x4_int4_end
 	b	.Lvmcu_paired_1x4_int4_block
+.Lvmcu_paired_1x4_int4_beyond_2:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_1x4_int4_store_2
+.Lvmcu_paired_1x4_int4_beyond_3:
+	asrs	r4, r4, #31
+	movs	r5, #127
+	eors	r4, r5
+	b	.Lvmcu_paired_1x4_int4_store_3
 .Lvmcu_paired_1x4_int4_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24

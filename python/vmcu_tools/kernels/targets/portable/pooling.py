@@ -51,6 +51,11 @@ VMCU_INLINE void vmcu_most_start(int32_t *acc)
 	acc[3] = INT8_MIN;
 }
 
+VMCU_INLINE int32_t vmcu_max(int32_t a, int32_t b)
+{
+	return (a > b) ? a : b;
+}
+
 /* The maxima of these and of taps of up to four channels, each so far from x. */
 VMCU_INLINE void vmcu_most_list(int32_t *acc, const int8_t *x, const int32_t *offset,
 				const int32_t *end, int32_t lanes)
@@ -75,13 +80,13 @@ VMCU_INLINE void vmcu_most_store(const int32_t *acc, int8_t *out, int32_t low, i
 				 int32_t lanes)
 {
 	for (int32_t i = 0; !VMCU_FOURS(lanes) && i < lanes; i++) {
-		out[i] = vmcu_saturate(acc[i], 0, low, high);
+		out[i] = (int8_t)vmcu_max(low, vmcu_min(acc[i], high));
 	}
 	if (VMCU_FOURS(lanes)) {
-		out[0] = vmcu_saturate(acc[0], 0, low, high);
-		out[1] = vmcu_saturate(acc[1], 0, low, high);
-		out[2] = vmcu_saturate(acc[2], 0, low, high);
-		out[3] = vmcu_saturate(acc[3], 0, low, high);
+		out[0] = (int8_t)vmcu_max(low, vmcu_min(acc[0], high));
+		out[1] = (int8_t)vmcu_max(low, vmcu_min(acc[1], high));
+		out[2] = (int8_t)vmcu_max(low, vmcu_min(acc[2], high));
+		out[3] = (int8_t)vmcu_max(low, vmcu_min(acc[3], high));
 	}
 }
 """
