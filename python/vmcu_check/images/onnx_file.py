@@ -24,7 +24,7 @@ MOST_BETWEEN = 8
 
 
 @dataclass(frozen=True)
-class Target:
+class QuantizedEnd:
     """A QuantizeLinear, the addend in front of it, and real bounds, None for none."""
 
     scale: np.ndarray
@@ -93,7 +93,7 @@ class OnnxFile:
             return None
         return self.constants.get(node.input[0]), np.atleast_1d(scale), np.atleast_1d(zero)
 
-    def _target(self, name: str) -> Target | None:
+    def _target(self, name: str) -> QuantizedEnd | None:
         """The QuantizeLinear behind a value, past nodes that only cut it and one Add."""
         addend, low, high = "", None, None
         for _ in range(MOST_BETWEEN):
@@ -106,7 +106,7 @@ class OnnxFile:
                 zero = ends[1] if len(ends) > 1 else np.zeros((), np.uint8)
                 if ends[0] is None or zero is None:
                     return None
-                return Target(ends[0], np.asarray(zero), addend, low, high)
+                return QuantizedEnd(ends[0], np.asarray(zero), addend, low, high)
             if user.op_type == "Add" and not addend:
                 addend = next((one for one in user.input if one != name), "")
             elif user.op_type not in CUTTING:
@@ -140,7 +140,7 @@ class OnnxFile:
         out = values[7:9] if is_gemm else values[6:8]
         if any(one is None for one in (*into, *weight, *out)):
             return None
-        return self._node(node, weight, bias, into, Target(out[0], out[1]))  # type: ignore[arg-type]
+        return self._node(node, weight, bias, into, QuantizedEnd(out[0], out[1]))  # type: ignore[arg-type]
 
     def _node(
         self,
@@ -148,7 +148,7 @@ class OnnxFile:
         weight: tuple[np.ndarray, np.ndarray, np.ndarray],
         bias: np.ndarray | None,
         into: tuple[np.ndarray, ...],
-        out: Target,
+        out: QuantizedEnd,
     ) -> WeightNode | None:
         values, scale, zero = (np.asarray(one) for one in weight)
         attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
