@@ -166,6 +166,17 @@ def test_tensors_that_overlap(tmp_path: Path) -> None:
         check(one, None, 0)
 
 
+@pytest.mark.parametrize("size", ["height", "width", "channels"])
+def test_a_huge_tensor(size: str, tmp_path: Path) -> None:
+    """It is refused before it costs memory."""
+    image = kept("digits", "m4")
+    where = [field(image, "model_tensors", TENSOR, 2, name) for name in ("height", size)]
+    one = changed(image, tmp_path, where[0], b"\xff\xff")
+    one = changed(one, tmp_path / "both", where[1], b"\xff\xff")
+    with pytest.raises(ImageError):
+        check(one, None, 0)
+
+
 @pytest.mark.parametrize("number", [0, 2, 4, 5, 6])
 def test_a_kernel_of_another_layer(number: int, tmp_path: Path) -> None:
     image = kept("digits", "m4")

@@ -266,6 +266,8 @@ def strips(
 ) -> LayerWeights:
     """Depthwise convolutions of square windows: of each channel a word, weights, a multiplier."""
     taps = p["kernel_w"]
+    if parts(layer.kernel)[1] != f"_{taps}_{p['stride_w']}":
+        raise ImageError(f"layer {layer.number}: the kernel is for another window")
     order = _strip_order(taps, p["stride_w"])
     if "pairs" in layer.kernel:
         order = np.full(-(-taps * taps // WORD) * WORD, NO_TAP)

@@ -22,6 +22,8 @@ from .tables import ON_STACK, SIZES, TAKE, ImageLayer, ImageModel, ImageStage, I
 
 POOL_NUMBER = 28
 STACK_SCRATCH = 256
+# Of tensors and windows: more is damage.
+MOST_BYTES, MOST_TAPS = 1 << 24, 1 << 16
 # Of a model that keeps state, hops that are replayed at most.
 MOST_HOPS = 400
 TENSOR_KEY = 1 << 44
@@ -99,7 +101,11 @@ class ImageReplay:
         self.pool = PoolKeys.of(model)
         self.params = [params.read(image, one.kernel, one.params) for one in model.layers]
         self.kinds = [params.parts(one.kernel)[0] for one in model.layers]
-        for layer in model.layers:
+        if any(tensor.bytes > MOST_BYTES for tensor in model.tensors):
+            raise ImageError(f"a tensor has more than {MOST_BYTES} bytes")
+        for layer, p in zip(model.layers, self.params, strict=True):
+            if p.get("kernel_h", 1) * p.get("kernel_w", 1) > MOST_TAPS:
+                raise ImageError(f"a window of layer {layer.number} has more than {MOST_TAPS} taps")
             if self.kinds[layer.number] not in RULES:
                 raise ImageError(f"no rule for the kernel '{layer.kernel}' of a layer")
         self.hop = 0
