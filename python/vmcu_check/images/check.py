@@ -36,7 +36,9 @@ class Verdict:
         hops = f", {self.hops} hops" if self.hops > 1 else ""
         yield f"{self.symbol}: plan of {self.layers} layers in {pools} bytes{hops}: no fault"
         if self.compared:
-            yield f"{self.symbol}: constants of {self.compared} layers equal the file's"
+            rest = self.layers - self.compared
+            others = f"; those of {rest} others, if any, are not compared" if rest else ""
+            yield f"{self.symbol}: constants of {self.compared} layers equal the file's{others}"
         for layer in self.alone:
             yield f"{self.symbol}: not compared: {layer}: the file has no such weights"
         if self.inputs:
