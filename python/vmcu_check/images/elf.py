@@ -53,7 +53,7 @@ class LinkedImage:
         self.word = elf.elfclass // 8
         self.machine = str(elf["e_machine"])
         self.segments = [
-            (int(part["p_vaddr"]), part.data().ljust(0))
+            (int(part["p_vaddr"]), part.data())
             for part in elf.iter_segments("PT_LOAD")
             if part["p_filesz"]
         ]

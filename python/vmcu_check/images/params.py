@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -58,6 +59,7 @@ _NAME = re.compile(
 )
 
 
+@functools.cache
 def parts(kernel: str) -> tuple[str, str, str]:
     """Returns a kernel's kind, its form and the suffix of its packing.
 

@@ -26,7 +26,7 @@ VECTOR = 16
 @dataclass(frozen=True)
 class CallReads:
     """Bytes of input `index`, int64 (n,), the step of each, and rows of the input for a row of the
-    output. back: rows are those of the output's own past."""
+    output."""
 
     index: int
     at: np.ndarray

@@ -29,7 +29,7 @@ def scratch_bytes(
             vectors = -(-4 * taps // 16) * 16 + 4 * p["kernel_h"] + padding
         return int(vectors if is_vector else 4 * taps)
         return strip_bytes(p["kernel_w"], p["stride_w"], p["steps"], packing.startswith("_pairs"))
-    if kind == "dense" and "kernel_h" in p:
+    if kind == "dense":
         rows, run = p["kernel_h"], p["run"]
         if rows > 1 and rows * run <= COPIED:
             return int(-(-rows * run // 4) * 4)

@@ -356,7 +356,7 @@ def read(
 ) -> LayerWeights | None:
     """Returns the weights of a layer; None if it has none in a stream."""
     kind, form, _packing = parts(layer.kernel)
-    if (kind == "dense" and "kernel_h" not in p) or kind == "dense_per_tensor":
+    if kind == "dense_per_tensor":
         return per_tensor(image, layer, p, ins, out)
     if kind in ("conv", "pointwise", "dense"):
         return tiled(image, layer, p, out)

@@ -20,7 +20,6 @@ SIZES = {"b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "f": 4}
 INIT, MODEL_NAME = r"vmcu_init(_pools)?(?P<options>_with.*)?", "_model"
 ON_STACK = 0xFFFFFFFF
 TAKE = 0xFF
-NO_TENSOR = 0xFFFF
 
 TENSOR = "base:I ring:I phase:I height:H width:H channels:H"
 LAYER = (

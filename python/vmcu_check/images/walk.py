@@ -8,7 +8,7 @@ have keys of their own in each hop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -31,6 +31,7 @@ EMPTY, SCRATCH = -1, -2
 # Keys of a stage's progress, and of sums in a layer's scratch memory.
 PROGRESS, SUMS = -(1 << 20), -(1 << 30)
 LATE = np.iinfo(np.int64).max
+NOTHING = np.zeros(0, np.int64)
 # Kernels that find the end of a ring buffer themselves, between two pixels.
 SPLITTING = frozenset(
     (
@@ -282,9 +283,8 @@ class ImageReplay:
         )
         where = f"layer {layer.number} ({layer.kernel}), row {y}, column {x}"
         access = RULES[kind](call)
-        for reads in access.reads:
-            self._read(call, reads, row - y, where)
-        self._scratch(call, access, where)
+        read = [(self._read(call, reads, row - y, where), reads) for reads in access.reads]
+        self._scratch(call, access, read, where)
         tensor = call.out
         shift = (row - call.y) * tensor.row if tensor.number in self.endless else 0
         written = access.written
@@ -292,22 +292,22 @@ class ImageReplay:
             self._check_written(tensor, written, where)
             places = self.pool.places(tensor, written)
             self.pool.when[places[::-1]] = access.steps[::-1]
-            for reads in access.reads:
-                self._in_time(call, reads, places, where)
+            self._in_time(read, where)
             self.pool.when[places] = LATE
             self.pool.keys[places] = self.key(tensor, written + shift)
 
-    def _read(self, call: KernelCall, reads: CallReads, rows: int, where: str) -> None:
-        """Compares the bytes that a call reads with those that it wants. rows: by which the output
-        is further on than the kernel counts."""
+    def _read(self, call: KernelCall, reads: CallReads, rows: int, where: str) -> np.ndarray:
+        """Compares the bytes that a call reads with those that it wants; returns their places, none
+        if it reads nothing of the pool. rows: by which the output is further on than the kernel
+        counts."""
         tensor, kind = call.ins[reads.index], self.kinds[call.layer.number]
         at, ago = reads.at, 0
         if kind == "recall" and reads.index == 0:
             ago = 1
             if self.number == 0:
-                return
+                return NOTHING
         if self.model.elsewhere and tensor.number == self.model.inputs[0].tensor:
-            return
+            return NOTHING
         if tensor.number in self.endless:
             shift = rows * reads.stride if call.layer.number < self.model.stages[0].count else 0
             if kind in ("recall", "look_back"):
@@ -320,13 +320,14 @@ class ImageReplay:
                 key = self.key(tensor, at + shift * tensor.row)
         else:
             key = self.key(tensor, at, ago)
-        self._expect(tensor, at, key, where, self.kinds[call.layer.number])
+        return self._expect(tensor, at, key, where, kind)
 
     def _expect(
         self, tensor: ImageTensor, at: np.ndarray, key: np.ndarray, where: str, kind: str = ""
-    ) -> None:
+    ) -> np.ndarray:
+        """Finds these keys; returns their places."""
         if not len(at):
-            return
+            return NOTHING
         if at.min() < 0 or (at.max() >= tensor.bytes and tensor.number not in self.endless):
             raise FaultError(
                 f"{where} reads byte {at.max()} of tensor {tensor.number}, behind its end"
@@ -342,13 +343,14 @@ class ImageReplay:
             )
         apart = np.flatnonzero((np.diff(at) == 1) & (np.diff(places) != 1))
         if not len(apart):
-            return
+            return places
         behind = at[apart + 1]
         whole = behind % tensor.row == 0
         if kind in SPLITTING or not kind:
             whole |= ((behind + tensor.phase) % tensor.ring == 0) & (behind % tensor.channels == 0)
         if not whole.all():
             raise FaultError(f"{where} reads a row of tensor {tensor.number} that an end splits")
+        return places
 
     def _check_written(self, tensor: ImageTensor, at: np.ndarray, where: str) -> None:
         if at.min() < 0 or (at.max() >= tensor.bytes and tensor.number not in self.endless):
@@ -360,22 +362,25 @@ class ImageReplay:
         if last - first != ends[1] - ends[0] and tensor.row >= len(at):
             raise FaultError(f"{where} writes columns of tensor {tensor.number} that an end splits")
 
-    def _in_time(self, call: KernelCall, reads: CallReads, places: np.ndarray, where: str) -> None:
+    def _in_time(self, read: Sequence[tuple[np.ndarray, CallReads]], where: str) -> None:
         """No byte is read in a later step than it is overwritten in."""
-        tensor = call.ins[reads.index]
-        if self.model.elsewhere and tensor.number == self.model.inputs[0].tensor:
-            return
-        if not len(reads.at):
-            return
-        read = self.pool.places(tensor, reads.at)
-        late = np.flatnonzero(self.pool.when[read] < reads.steps)
-        if len(late):
-            raise FaultError(
-                f"{where} overwrites byte {reads.at[late[0]]} of tensor {tensor.number} at"
-                f" {read[late[0]]} of the pool before it reads it"
-            )
+        for places, reads in read:
+            if not len(places):
+                continue
+            late = np.flatnonzero(self.pool.when[places] < reads.steps)
+            if len(late):
+                raise FaultError(
+                    f"{where} overwrites byte {reads.at[late[0]]} of input {reads.index} at"
+                    f" {places[late[0]]} of the pool before it reads it"
+                )
 
-    def _scratch(self, call: KernelCall, access: CallAccess, where: str) -> None:
+    def _scratch(
+        self,
+        call: KernelCall,
+        access: CallAccess,
+        read: Sequence[tuple[np.ndarray, CallReads]],
+        where: str,
+    ) -> None:
         """Scratch memory shares no byte with the tensors of a call."""
         layer = call.layer
         size = scratch_bytes(layer, call.params, call.ins, call.out)
@@ -389,8 +394,7 @@ class ImageReplay:
         if access.appends and not begins and (pool.keys[run] != mark).any():
             raise FaultError(f"{where}: the sums in scratch memory are overwritten")
         pool.when[run] = -1
-        for reads in access.reads:
-            self._in_time(call, reads, np.empty(0), where)
+        self._in_time(read, where)
         pool.when[run] = LATE
         pool.keys[run] = mark if access.appends else SCRATCH
         if len(access.written) and not access.appends:
