@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
+from vmcu_bench.commands.check_image import session_of
 from vmcu_check.images.check import Verdict, check
 from vmcu_check.images.elf import ImageError, ImageSymbol, LinkedImage
 from vmcu_check.images.tables import LAYER, TENSOR, StructLayout, TableReader, model_symbols
@@ -41,7 +42,7 @@ def kept(name: str, core: str, *options: str) -> Path:
 
 
 def verdict(image: Path, name: str, inputs: int = 3) -> Verdict:
-    (found,) = check(image, MODELS[name], inputs)
+    (found,) = check(image, MODELS[name], inputs, session_of)
     return found
 
 
@@ -163,7 +164,7 @@ def test_tensors_that_overlap(tmp_path: Path) -> None:
     one = changed(image, tmp_path, where, struct.pack("<I", base + 16))
     fault = r"layer \d \(vmcu_\w+\), row \d, .* byte \d+ of tensor 3 .*byte \d+ of tensor 4"
     with pytest.raises(FaultError, match=fault):
-        check(one, None, 0)
+        check(one, None, 0, session_of)
 
 
 @pytest.mark.parametrize("size", ["height", "width", "channels"])
@@ -174,7 +175,7 @@ def test_a_huge_tensor(size: str, tmp_path: Path) -> None:
     one = changed(image, tmp_path, where[0], b"\xff\xff")
     one = changed(one, tmp_path / "both", where[1], b"\xff\xff")
     with pytest.raises(ImageError):
-        check(one, None, 0)
+        check(one, None, 0, session_of)
 
 
 @pytest.mark.parametrize("number", [0, 2, 4, 5, 6])
@@ -199,7 +200,7 @@ def test_a_weight_is_named(tmp_path: Path) -> None:
 
 def test_the_weights_of_another_file() -> None:
     with pytest.raises(FaultError, match="layer"):
-        check(kept("digits", "m4"), other_digits(), 0)
+        check(kept("digits", "m4"), other_digits(), 0, session_of)
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from vmcu_tools.commands.options import Subparsers, json_option
 from vmcu_tools.errors import Problem, UserError
@@ -41,13 +42,26 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     return check
 
 
+def session_of(path: Path) -> tuple[Any, list[str]]:
+    """Returns an exact session of ONNX Runtime and the operators that it executes."""
+    import onnx
+    from vmcu_tools.runtimes import required
+
+    from ..oracle import exact_ort
+
+    runtime = required("onnxruntime", "onnxruntime", "run .onnx models")
+    fused = exact_ort.optimised(runtime, onnx.load(path), "ORT_ENABLE_EXTENDED")
+    session = exact_ort.session(runtime, fused, "ORT_DISABLE_ALL")
+    return session, [node.op_type for node in fused.graph.node]
+
+
 def run(args: argparse.Namespace) -> int:
     from vmcu_check.images.check import check
     from vmcu_check.images.elf import ImageError
     from vmcu_tools.report.terminal import console, say, write_json
 
     try:
-        verdicts = check(args.elf, args.model, args.inputs, args.name)
+        verdicts = check(args.elf, args.model, args.inputs, session_of, args.name)
     except ImageError as error:
         raise UserError(Problem(str(error), error.hint, str(args.elf))) from error
     for one in verdicts:

@@ -47,9 +47,15 @@ class Verdict:
             yield f"{self.symbol}: not run"
 
 
-def check(elf: Path, file: Path | None, inputs: int, name: str | None = None) -> list[Verdict]:
+def check(
+    elf: Path,
+    file: Path | None,
+    inputs: int,
+    session_of: run.OnnxSession,
+    name: str | None = None,
+) -> list[Verdict]:
     """Checks the plan of each model in an image, and, of a file with one model, its constants and
-    so many runs.
+    so many runs. session_of: makes a session of an .onnx file.
 
     Raises walk.FaultError where the image is wrong, ImageError where it cannot be checked.
     """
@@ -62,7 +68,8 @@ def check(elf: Path, file: Path | None, inputs: int, name: str | None = None) ->
         raise ImageError(f"it has several models: {names}", "choose one with --name")
     try:
         return [
-            _check(elf, image, TableReader(image, one).model(), file, inputs) for one in symbols
+            _check(elf, image, TableReader(image, one).model(), file, inputs, session_of)
+            for one in symbols
         ]
     except (ValueError, IndexError, ArithmeticError, MemoryError) as error:
         # Tables that contradict one another make shapes that numpy refuses.
@@ -70,7 +77,12 @@ def check(elf: Path, file: Path | None, inputs: int, name: str | None = None) ->
 
 
 def _check(
-    elf: Path, image: LinkedImage, model: ImageModel, file: Path | None, inputs: int
+    elf: Path,
+    image: LinkedImage,
+    model: ImageModel,
+    file: Path | None,
+    inputs: int,
+    session_of: run.OnnxSession,
 ) -> Verdict:
     hops = check_plan(image, model)
     compared, ran = 0, 0
@@ -81,6 +93,6 @@ def _check(
         compared = len(matched.pairs) + unweighted.check(image, model, nodes.plain)
         alone = tuple(f"layer {one.number} ({one.kernel})" for one in matched.alone)
         if inputs and run.can_run(elf) and not model.stream:
-            run.compare(elf, model, file, inputs)
+            run.compare(elf, model, file, inputs, session_of)
             ran = inputs
     return Verdict(model.symbol, model.pools, len(model.layers), hops, compared, alone, ran)

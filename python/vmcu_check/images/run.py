@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import tflite
 
 from .elf import ImageError
@@ -26,9 +25,6 @@ from .walk import FaultError
 CHANNELS_FIRST, HALF_AWAY, COLUMNS = 1, 2, 4
 SECONDS = 300
 EMULATORS = ("qemu-system-arm", "qemu-system-riscv32")
-PROVIDERS = ["CPUExecutionProvider"]
-# Inputs of integer operators: zero point of the activations, weights, zero point of the weights.
-WEIGHTS = {"QLinearConv": (2, 3, 5), "QLinearMatMul": (2, 3, 5), "QGemm": (2, 3, 5)}
 # Of an interpreter of TensorFlow Lite Micro.
 ARENA_BYTES = 64 << 20
 
@@ -55,9 +51,11 @@ IN_INTEGERS = frozenset(
 STEPS = 2
 
 Run = Callable[[list[np.ndarray]], list[np.ndarray]]
+# Makes a session of ONNX Runtime of a file, and names the operators that it executes.
+OnnxSession = Callable[[Path], tuple[Any, list[str]]]
 
 
-def compare(elf: Path, model: ImageModel, file: Path, count: int) -> None:
+def compare(elf: Path, model: ImageModel, file: Path, count: int, session_of: OnnxSession) -> None:
     """Runs `count` drawn inputs on both. Raises FaultError at the first byte that differs,
     ImageError if one of them cannot be run. Where the runtime computes an operator in float32,
     whose rounding decides between neighbours, a few bytes may differ by STEPS."""
@@ -70,7 +68,7 @@ def compare(elf: Path, model: ImageModel, file: Path, count: int) -> None:
         ]
         for _ in range(count)
     ]
-    reference, is_exact = _runtime(file, model.inputs)
+    reference, is_exact = _runtime(file, model.inputs, session_of)
     data = _emulated(elf, b"".join(one.tobytes() for inputs in drawn for one in inputs))
     at, near, total = 0, 0, 0
     for number, inputs in enumerate(drawn):
@@ -154,20 +152,22 @@ def _typed(values: np.ndarray, dtype: np.dtype[Any], port: ImagePort) -> np.ndar
         return (values.astype(np.float32) - port.zero_point) * np.float32(port.scale)
     if dtype == np.int8:
         return values
-    raise ImageError(f"an input of the file has {dtype}", "use --no-run")
+    raise ImageError(f"an input of the file has {dtype}", "use --inputs 0")
 
 
-def _runtime(file: Path, ports: Sequence[ImagePort]) -> tuple[Run, bool]:
+def _runtime(file: Path, ports: Sequence[ImagePort], session_of: OnnxSession) -> tuple[Run, bool]:
     """Returns a function that runs the file: int8 arrays in its order of axes to its outputs; and
     whether all of it is computed in integers."""
-    return (_micro if file.read_bytes()[4:8] == b"TFL3" else _onnx)(file, ports)
+    if file.read_bytes()[4:8] == b"TFL3":
+        return _micro(file, ports), True
+    return _onnx(file, ports, session_of)
 
 
-def _micro(file: Path, ports: Sequence[ImagePort]) -> tuple[Run, bool]:
+def _micro(file: Path, ports: Sequence[ImagePort]) -> Run:
     try:
         from tflite_micro import runtime
     except ImportError as error:
-        raise ImageError("tflite-micro is not installed", "use --no-run") from error
+        raise ImageError("tflite-micro is not installed", "use --inputs 0") from error
     interpreter = runtime.Interpreter.from_file(str(file), arena_size=ARENA_BYTES)
     outputs = tflite.Model.GetRootAs(file.read_bytes()).Subgraphs(0).OutputsLength()
 
@@ -179,26 +179,11 @@ def _micro(file: Path, ports: Sequence[ImagePort]) -> tuple[Run, bool]:
         interpreter.invoke()
         return [np.array(interpreter.get_output(index)) for index in range(outputs)]
 
-    return run, True
+    return run
 
 
-def _onnx(file: Path, ports: Sequence[ImagePort]) -> tuple[Run, bool]:
-    try:
-        import onnxruntime  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise ImageError("onnxruntime is not installed", "use --no-run") from error
-    with tempfile.TemporaryDirectory() as name:
-        fused = Path(name) / "fused.onnx"
-        options = _session_options(onnxruntime, "ORT_ENABLE_EXTENDED")
-        options.optimized_model_filepath = str(fused)
-        onnxruntime.InferenceSession(str(file), options, providers=PROVIDERS)
-        model = onnx.load(fused)
-    _make_unsigned(model)
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(),
-        _session_options(onnxruntime, "ORT_DISABLE_ALL"),
-        providers=PROVIDERS,
-    )
+def _onnx(file: Path, ports: Sequence[ImagePort], session_of: OnnxSession) -> tuple[Run, bool]:
+    session, operators = session_of(file)
     kinds = {"tensor(float)": "f4", "tensor(uint8)": "u1", "tensor(int8)": "i1"}
 
     def run(inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -209,37 +194,4 @@ def _onnx(file: Path, ports: Sequence[ImagePort]) -> tuple[Run, bool]:
             feed[one.name] = np.ascontiguousarray(typed).reshape(shape)
         return [np.asarray(one) for one in session.run(None, feed)]
 
-    return run, all(node.op_type in IN_INTEGERS for node in model.graph.node)
-
-
-def _session_options(onnxruntime: Any, level: str) -> Any:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    # It would leave out the first of two quantisations in a row.
-    options.add_session_config_entry("session.disable_double_qdq_remover", "1")
-    return options
-
-
-def _make_unsigned(model: onnx.ModelProto) -> None:
-    """Adds 128 to int8 weights beside uint8 activations: processors without VNNI saturate sums of
-    two products of such a pair."""
-    constants = {one.name: one for one in model.graph.initializer}
-    for node in model.graph.node:
-        places = WEIGHTS.get(node.op_type)
-        names = [node.input[i] for i in places or () if i < len(node.input)]
-        if len(names) < 3 or any(name not in constants for name in names):
-            continue
-        zero, weights, weights_zero = (onnx.numpy_helper.to_array(constants[n]) for n in names)
-        if zero.dtype != np.uint8 or weights.dtype != np.int8:
-            continue
-        for place, values in zip(
-            places[1:] if places else (), (weights, weights_zero), strict=True
-        ):
-            name = f"{node.input[place]}/unsigned"
-            shifted = (values.astype(np.int16) + 128).astype(np.uint8)
-            if name not in constants:
-                constants[name] = onnx.numpy_helper.from_array(shifted, name)
-                model.graph.initializer.append(constants[name])
-            node.input[place] = name
+    return run, all(operator in IN_INTEGERS for operator in operators)
