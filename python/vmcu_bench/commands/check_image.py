@@ -45,13 +45,17 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 def session_of(path: Path) -> tuple[Any, list[str]]:
     """Returns an exact session of ONNX Runtime and the operators that it executes."""
     import onnx
-    from vmcu_tools.runtimes import required
+    from vmcu_tools.runtimes import one_line, required
 
     from ..oracle import exact_ort
 
     runtime = required("onnxruntime", "onnxruntime", "run .onnx models")
-    fused = exact_ort.optimised(runtime, onnx.load(path), "ORT_ENABLE_EXTENDED")
-    session = exact_ort.session(runtime, fused, "ORT_DISABLE_ALL")
+    try:
+        fused = exact_ort.optimised(runtime, onnx.load(path), "ORT_ENABLE_EXTENDED")
+        session = exact_ort.session(runtime, fused, "ORT_DISABLE_ALL")
+    except Exception as error:  # onnxruntime's exceptions have no base of their own
+        reason = f"ONNX Runtime rejects the model: {one_line(error)}"
+        raise UserError(Problem(reason, "use --inputs 0", str(path))) from error
     return session, [node.op_type for node in fused.graph.node]
 
 

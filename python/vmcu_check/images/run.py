@@ -168,7 +168,11 @@ def _micro(file: Path, ports: Sequence[ImagePort]) -> Run:
         from tflite_micro import runtime
     except ImportError as error:
         raise ImageError("tflite-micro is not installed", "use --inputs 0") from error
-    interpreter = runtime.Interpreter.from_file(str(file), arena_size=ARENA_BYTES)
+    try:
+        interpreter = runtime.Interpreter.from_file(str(file), arena_size=ARENA_BYTES)
+    except RuntimeError as error:
+        reason = f"TensorFlow Lite Micro rejects the model: {error}"
+        raise ImageError(reason, "use --inputs 0") from error
     outputs = tflite.Model.GetRootAs(file.read_bytes()).Subgraphs(0).OutputsLength()
 
     def run(inputs: list[np.ndarray]) -> list[np.ndarray]:
