@@ -7,6 +7,7 @@ set(runtime
   convert.c
   executor.c
   guard.c
+  probe.c
   stage.c
   stream.c
   weights.c

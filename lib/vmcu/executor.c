@@ -37,6 +37,9 @@ static void reset_context(struct vmcu_context *ctx)
 #if defined(VMCU_PROFILE)
 	ctx->profile = NULL;
 #endif
+#if defined(VMCU_PROBE)
+	ctx->probe = NULL;
+#endif
 }
 
 /** Unbinds a context; 0 if it may be bound to a model. */

@@ -8,7 +8,8 @@
  *
  * The executor calls these at fixed places and does not know the listeners. All of them are empty
  * and leave no instruction unless the build defines VMCU_HOOKS (a port has the functions),
- * VMCU_PROFILE (it also times single calls of kernels) or VMCU_POOL_GUARD (guard.c).
+ * VMCU_PROFILE (it also times single calls of kernels), VMCU_PROBE (probe.c) or VMCU_POOL_GUARD
+ * (guard.c).
  */
 
 #ifndef VMCU_HOOKS_H_
@@ -84,7 +85,7 @@ static inline void vmcu_hook_overrun(const struct vmcu_context *ctx, unsigned in
 
 #endif /* VMCU_HOOKS */
 
-#if defined(VMCU_PROFILE)
+#if defined(VMCU_PROFILE) || defined(VMCU_PROBE)
 
 /** Calls a kernel. */
 void vmcu_hook_call(const struct vmcu_context *ctx, const struct vmcu_call *call);
@@ -96,7 +97,7 @@ static inline void vmcu_hook_call(const struct vmcu_context *ctx, const struct v
 	vmcu_kernel_of(ctx->model, call->layer)(call);
 }
 
-#endif /* VMCU_PROFILE */
+#endif /* VMCU_PROFILE || VMCU_PROBE */
 
 #if defined(VMCU_POOL_GUARD)
 

@@ -29,6 +29,7 @@ BUILDS = {
     "guard": ("VMCU_POOL_GUARD",),
     "rotate": ("VMCU_POOL_ROTATE",),
     "profile": ("VMCU_PROFILE",),
+    "probe": ("VMCU_PROBE",),
     "counters": ("VMCU_COUNTERS",),
     "several_pools": ("VMCU_SEVERAL_POOLS",),
     "streams": ("VMCU_STREAMS",),

@@ -50,7 +50,7 @@ ROOMS = (
     *("peaks", "emit", "container"),
     *(
         f"vmcu_bench.{name}"
-        for name in ("image", "cores", "runners", "oracle", "verify", "cycles", "fit")
+        for name in ("image", "cores", "probe", "runners", "oracle", "verify", "cycles", "fit")
     ),
     *(f"vmcu_lab.{name}" for name in ("placement", "offline", "distances", "planners", "wear")),
     "vmcu_check",

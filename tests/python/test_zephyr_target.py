@@ -12,14 +12,18 @@ import sys
 import threading
 import time
 import tty
+import zlib
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from vmcu_bench.probe.link import SerialLink, opened_port, started
+from vmcu_bench.probe.session import Firmware
 from vmcu_bench.runners import get
 from vmcu_bench.runners.workspace import zephyr_base
-from vmcu_bench.runners.zephyr import INFERENCE, LAYER, OUTPUTS, ZephyrRunner, running, serial_lines
+from vmcu_bench.runners.zephyr import ZephyrRunner
 from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
@@ -118,14 +122,39 @@ def test_a_counter_that_stands_still(tree: Path, capsys: pytest.CaptureFixture[s
     assert "cycle counter of 'qemu_cortex_m3' stands still" in capsys.readouterr().err
 
 
+class Still:
+    """Firmware that computes zeros in no time."""
+
+    def __init__(self) -> None:
+        self.plan = compile_model(MODEL)
+        self.lines: list[str] = []
+
+    def write(self, text: str) -> None:
+        command = text.strip()
+        sent = bytes.fromhex(command.rpartition(" ")[2]) if command[0] == "i" else b""
+        size = sum(self.plan.graph.tensors[port.tensor].bytes for port in self.plan.graph.outputs)
+        layers = range(len(self.plan.steps))
+        self.lines += {
+            "?": [f"= 1 {len(self.plan.steps):x} b71b00 image_model"],
+            "i": [f"= {zlib.crc32(sent):x}"],
+            "r": ["= 0 0"],
+            "o": ["o " + "00" * size, "="],
+            "v": [*(f"v {n:x} 9 0" for n in layers), "="],
+        }.get(command[0], ["="])
+
+    def read(self, seconds: float) -> str | None:
+        return self.lines.pop(0) if self.lines else None
+
+
 def test_a_console_whose_counter_stands_still(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What that board says; test_a_measured_inference has an application that measures."""
-    plan = compile_model(MODEL)
-    size = sum(plan.graph.tensors[port.tensor].bytes for port in plan.graph.outputs)
-    lines = [OUTPUTS + "00" * size, *[f"{LAYER}9 0"] * len(plan.steps), INFERENCE + "0 12000000"]
-    monkeypatch.setattr(ZephyrRunner, "_said", lambda *_: lines)
+    """Answers as that board; test_a_measured_inference has an application that measures."""
+
+    def firmware(*_: object) -> AbstractContextManager[Firmware]:
+        return nullcontext(lambda: nullcontext(Still()))
+
+    monkeypatch.setattr(ZephyrRunner, "firmware", firmware)
     assert main(STILL) == 1
     assert "cycle counter of 'qemu_cortex_m3' stands still" in capsys.readouterr().err
 
@@ -135,46 +164,35 @@ def test_lines_of_a_serial_port() -> None:
     pytest.importorskip("serial")
     board, ours = os.openpty()
     tty.setraw(ours)
-    with serial_lines(os.ttyname(ours), 20) as lines:
-        os.write(board, b"*** Booting\r\nvmcu layer: 3 4")
-        assert next(lines) == "*** Booting"
-        threading.Timer(0.7, os.write, (board, b"56\r\nvmcu ended: 0\r\n")).start()
-        assert [next(lines), next(lines)] == ["vmcu layer: 3 456", "vmcu ended: 0"]
-    with serial_lines(os.ttyname(ours), 0.1) as lines:
-        assert list(lines) == []
+    with opened_port(os.ttyname(ours)) as link:
+        os.write(board, b"*** Booting\r\n= 1 4")
+        assert link.read(20) == "*** Booting"
+        threading.Timer(0.7, os.write, (board, b"56\r\nd 0 1\r\n")).start()
+        assert [link.read(20), link.read(20)] == ["= 1 456", "d 0 1"]
+        link.write("?\n")
+        assert os.read(board, 9) == b"?\n"
+        assert link.read(0.1) is None
     os.close(board)
     os.close(ours)
 
 
 def test_a_silent_serial_port_ends_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    serial = pytest.importorskip("serial")
     seconds = [0.0]
 
     class Silent:
-        def __init__(self, port: str, baud: int, timeout: float):
-            self.timeout = timeout
-
-        def __enter__(self) -> Silent:
-            return self
-
-        def __exit__(self, *error: object) -> None:
-            pass
-
         def readline(self) -> bytes:
-            seconds[0] += self.timeout
+            seconds[0] += 0.5
             return b""
 
-    monkeypatch.setattr(serial, "Serial", Silent)
     clock = SimpleNamespace(monotonic=lambda: seconds[0])
-    monkeypatch.setattr("vmcu_bench.runners.zephyr.time", clock)
-    with serial_lines("tty", 3) as lines:
-        assert list(lines) == []
+    monkeypatch.setattr("vmcu_bench.probe.link.time", clock)
+    assert SerialLink(Silent()).read(3) is None
     assert 3 <= seconds[0] < 4
 
 
 def test_a_serial_port_that_is_not_there(tmp_path: Path) -> None:
     pytest.importorskip("serial")
-    with pytest.raises(UserError, match="list_ports"), serial_lines(str(tmp_path / "tty"), 1):
+    with pytest.raises(UserError, match="list_ports"), opened_port(str(tmp_path / "tty")):
         pass
 
 
@@ -232,19 +250,20 @@ def test_nothing_goes_on_running() -> None:
     child = (
         "import subprocess, sys; p = subprocess.Popen(['sleep', '60']); print(p.pid, flush=True)"
     )
-    command = [sys.executable, "-c", f"{child}; p.wait()"]
-    with running(command, dict(os.environ), 60) as lines:
-        number = int(next(lines))
+    with started([sys.executable, "-c", f"{child}; p.wait()"], 60) as link:
+        line = link.read(20)
+    assert line is not None
     deadline = time.monotonic() + 5
-    while is_alive(number) and time.monotonic() < deadline:
+    while is_alive(int(line)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not is_alive(number)
+    assert not is_alive(int(line))
 
 
 def test_a_run_ends_in_time() -> None:
     start = time.monotonic()
-    with running(["sleep", "60"], dict(os.environ), 0.2) as lines:
-        assert list(lines) == []
+    with started(["sleep", "60"], 0.2) as link:
+        assert link.read(20) is None
+        link.write("nobody listens\n")
     assert time.monotonic() - start < 10
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vmcu_tools.commands.options import (
@@ -11,10 +12,11 @@ from vmcu_tools.commands.options import (
     Subparsers,
     hop_option,
     model_options,
+    refuse_with,
     seed_option,
     target_options,
 )
-from vmcu_tools.commands.parser import titled
+from vmcu_tools.commands.parser import MACHINE, titled
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE, EXIT_PROBLEM
 from vmcu_tools.values import count, is_container
@@ -27,6 +29,7 @@ EXAMPLES = (
     ("model.onnx", "tensor by tensor, on this computer"),
     ("model.tflite --on qemu:m4 -n 5", "on an emulated Cortex-M4, five inputs"),
     ("kws.vmcu", "a container, against its own tables"),
+    ("model.tflite --board nucleo_f411re --serial /dev/ttyACM0", "layer by layer on a board"),
 )
 
 
@@ -41,6 +44,26 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "vmcu compares the loaded container with its tables, compiled on this computer.",
     )
     target_options(verify)
+    where = titled(verify, MACHINE)
+    where.add_argument(
+        "--board",
+        metavar="BOARD",
+        help="with --serial: build a Zephyr application for this board and flash it (default: the "
+        "firmware that runs there serves a probe, see vmcu/probe.h)",
+    )
+    where.add_argument(
+        "--serial",
+        metavar="PORT",
+        help="compare each layer on the board at this serial port, and name the first wrong byte; "
+        "`emulated`: at the UART of --on qemu:m4 or the like",
+    )
+    where.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE.npz",
+        help="with --serial: print the accuracy on labelled inputs: an array (N, ...) for each "
+        "input, and N integers `labels`",
+    )
     samples = titled(verify, "samples")
     samples.add_argument(
         "-n",
@@ -65,6 +88,10 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(
             Problem("no input to compare", "give at least one with -n", str(args.model))
         )
+    if args.serial is not None:
+        return _serial(args)
+    unused = {"--board": args.board is not None, "--data": args.data is not None}
+    refuse_with(unused, "{} requires --serial", "add --serial PORT, or leave it out", args.model)
     if is_container(args.model):
         return _container(args)
     from vmcu_tools.commands.models import compiled
@@ -78,6 +105,32 @@ def run(args: argparse.Namespace) -> int:
     target = args.on or runners.VIRTUAL
     outcome = verify(plan, target, args.samples, args.samples, args.seed)
     print_verification(outcome, console())
+    return EXIT_DONE if outcome.passed else EXIT_PROBLEM
+
+
+def _serial(args: argparse.Namespace) -> int:
+    """Compares layers over a serial port. Raises UserError for options that do not go together."""
+    from vmcu_tools.commands.models import compiled
+    from vmcu_tools.report.terminal import console
+
+    from ..report.board import print_accuracy, print_board
+    from ..verify import board
+
+    if is_container(args.model):
+        reason = "--serial does not support containers"
+        raise UserError(Problem(reason, "give the model that it was built from", str(args.model)))
+    if args.serial == board.EMULATED and args.on is None:
+        reason = f"--serial {board.EMULATED} requires a machine that is emulated"
+        raise UserError(Problem(reason, "add --on qemu:m4", str(args.model)))
+    target = f"{board.ZEPHYR}{args.board}" if args.board else args.on
+    plan = compiled(args)
+    with board.firmware_of(plan, target, args.serial) as firmware:
+        if args.data is not None:
+            print_accuracy(board.accuracy(plan, firmware, args.data), console())
+            return EXIT_DONE
+        where = target or args.serial
+        outcome = board.verify(plan, firmware, where, args.samples, args.samples, args.seed)
+    print_board(outcome, console())
     return EXIT_DONE if outcome.passed else EXIT_PROBLEM
 
 

@@ -27,7 +27,7 @@ _NAME = re.compile(rb"\0(vmcu_\w+)")
 _BESIDE_KERNELS = frozenset(
     f"-DVMCU_{name}"
     for name in (
-        *("STREAMS", "EXTERNAL_WEIGHTS", "PROFILE", "HOOKS", "POOL_GUARD"),
+        *("STREAMS", "EXTERNAL_WEIGHTS", "PROFILE", "PROBE", "HOOKS", "POOL_GUARD"),
         *("CONTAINER_SIGNED", "CONTAINER_REPLAY", "ONLINE_PLANNER"),
     )
 )

@@ -97,6 +97,11 @@ class CompiledRunner(ABC):
         tools = self.toolchain
         return {"clang" if tools.clang else f"{tools.prefix}gcc": tools.package}
 
+    @property
+    def main(self) -> Path:
+        """The C file that runs the model."""
+        return IMAGE / "main.c"
+
     @abstractmethod
     def command(self, image: Path) -> list[str]:
         """Returns the command that runs the image."""
@@ -219,7 +224,7 @@ class CompiledRunner(ABC):
         model = [folder / file for file in files if file.endswith(".c")]
         loaded = ["-DIMAGE_CONTAINER"] if self.container else []
         defines = [f'-DIMAGE_HEADER="{name}.h"', f"-DIMAGE_NAME={name}", f"-I{folder}", *loaded]
-        parts = [IMAGE / "main.c", *self.sources(), *model]
+        parts = [self.main, *self.sources(), *model]
         if values is not None:
             defines.append(f"-DIMAGE_VALUES={values}")
             parts.append(IMAGE / "values.c")

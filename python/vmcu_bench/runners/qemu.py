@@ -38,7 +38,8 @@ class QemuRunner(CompiledRunner):
     """`emulator` is QEMU's program, `machine` its name of the board, with options. The board's
     memories are as large as linker.ld assumes, at `flash_start` and `ram_start`. `ram`: bytes of
     RAM that images get, stack included; None for all that the board has. `flash`: bytes of code
-    memory, likewise."""
+    memory, likewise. `uart`: the address of the board's first UART. `probed`: over it, images serve
+    a probe in place of files, see vmcu/probe.h."""
 
     machine: str = ""
     emulator: str = "qemu-system-arm"
@@ -47,6 +48,8 @@ class QemuRunner(CompiledRunner):
     flash: int | None = None
     flash_start: int = 0
     ram_start: int = RAM_START
+    uart: int = 0x40004000
+    probed: bool = False
 
     @property
     def core(self) -> str:
@@ -60,9 +63,19 @@ class QemuRunner(CompiledRunner):
     def command(self, image: Path) -> list[str]:
         return [
             find_program(self.emulator, PACKAGES[self.emulator]),
-            *("-M", *self.machine.split(), "-nographic", "-monitor", "none", "-serial", "none"),
+            *("-M", *self.machine.split(), "-nographic", "-monitor", "none"),
+            *("-serial", "stdio" if self.probed else "none"),
             *("-semihosting-config", "enable=on,target=native", "-kernel", str(image)),
         ]
+
+    @property
+    def main(self) -> Path:
+        return IMAGE / "probe_main.c" if self.probed else super().main
+
+    def probing(self) -> QemuRunner:
+        """The target whose images serve a probe."""
+        flags = (*self.flags, "-DVMCU_PROBE", f"-DIMAGE_UART={self.uart:#x}U")
+        return replace(self, flags=flags, probed=True)
 
     def roomy(self) -> QemuRunner:
         return replace(self, ram=None)
@@ -100,12 +113,13 @@ M4 = ("-mcpu=cortex-m4", *M4_FPU)
 M7 = ("-mcpu=cortex-m7", "-mfloat-abi=hard", "-mfpu=fpv5-sp-d16", "-DVMCU_CORTEX_M7")
 M33 = ("-mcpu=cortex-m33", "-mfloat-abi=hard", "-mfpu=fpv5-sp-d16")
 # Where that board's secure side, in which it starts, sees its memories.
-M33_MEMORY = {"flash_start": 0x10000000, "ram_start": 0x38000000}
+M33_MEMORY = {"flash_start": 0x10000000, "ram_start": 0x38000000, "uart": 0x50200000}
 # Its tightly coupled memory for code; RAM is the static RAM of its subsystem, seen as above.
 M55 = ("-mcpu=cortex-m55", "-mfloat-abi=hard")
 M55_BOARD: dict[str, Any] = {
     "flash": 512 * 1024,
     "ram_start": 0x31000000,
+    "uart": 0x59303000,
     "family": "helium",
 }
 
@@ -120,6 +134,7 @@ RV32 = QemuRunner(
     emulator="qemu-system-riscv32",
     flash_start=0x80000000,
     ram_start=0x80400000,
+    uart=0x10000000,
     family="rv32",
 )
 # No board with this core has the RAM; a Cortex-M3 executes all of its instructions.
@@ -148,6 +163,7 @@ A53 = QemuRunner(
     pointer_bytes=8,
     flash_start=0x40000000,
     ram_start=0x41000000,
+    uart=0x09000000,
 )
 BOARDS = (
     _board("qemu:m0", "mps2-an385", M0, "-mcpu=cortex-m0plus", family="v6m"),

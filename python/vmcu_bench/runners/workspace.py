@@ -98,3 +98,13 @@ def cmake_options(board: str, tree: Path) -> list[str]:
     if importlib.util.find_spec("pykwalify"):
         options.append(f"-DPython3_EXECUTABLE={sys.executable}")
     return options
+
+
+def console_options(board: str, tree: Path) -> list[str]:
+    """CMake's options for a first UART that is the process's own input and output, where a board is
+    a program of this computer."""
+    if not board.startswith("native_sim"):
+        return []
+    kconfig = "".join(file.read_text() for file in (tree / "drivers" / "serial").glob("*native*"))
+    names = ("UART_NATIVE_PTY_0_ON_STDINOUT", "NATIVE_UART_0_ON_STDINOUT")
+    return [f"-DCONFIG_{name}=y" for name in names if f"config {name}\n" in kconfig][:1]

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards of a Zephyr workspace: an application is built around the model and the samples, run, and
-read back from its console. Emulated boards and this computer are started here, others are flashed
-and read by their serial port."""
+"""Boards of a Zephyr workspace: an application is built around the model, and a probe in it runs
+samples that arrive at its console. Emulated boards and this computer are started here, others are
+flashed and reached by their serial port."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,8 +21,10 @@ from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.plan.plan import Plan
 
+from ..probe.link import Connection, opened_port, started
+from ..probe.session import Firmware, Session, StoppedError, outputs_of
 from . import workspace
-from .base import RunnerError, refuse_stream, sample_bytes, split_answers, split_outputs
+from .base import refuse_stream, split_answers, split_outputs
 from .compiled import LOADING, ModelFiles, container_files, find_program, loaded_files
 from .qemu import ARM
 
@@ -34,10 +32,7 @@ APPLICATION = Path(__file__).parent / "zephyr_app"
 MODEL_NAME = "image_model"
 PREFIX = "zephyr:"
 LOG_LINES, LOG_COLUMNS = 20, 300
-BYTES_A_LINE = 24
-# How lines of the application start.
-OUTPUTS, LAYER, INFERENCE, ENDED = "vmcu: ", "vmcu layer: ", "vmcu inference: ", "vmcu ended: "
-BAUD = 115200
+NOT_EMULATED = re.compile(r"unknown target 'run|No rule to make target 'run|not supported")
 # A process that asks nothing and whose errors come among its output.
 ONE_STREAM: dict[str, Any] = {
     "stdin": subprocess.DEVNULL,
@@ -96,27 +91,41 @@ class ZephyrRunner:
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
         """Raises UserError where the workspace, the board or the model's size are in the way."""
         refuse_stream(plan)
-        said = self._said(self._image(plan), samples_header(plan, samples))
-        return self._outputs(said, plan, len(samples))
+        return self._run(self._image(plan), plan, samples)
 
     def run_stream(self, plan: Plan, rows: np.ndarray) -> np.ndarray:
         """The answers to rows int8 (rows, W, C) that are pushed one by one to a plan that keeps its
         state from hop to hop: int8 (hops, W, C). UserError as of run()."""
-        said = self._said(self._image(plan), header_of(np.asarray(rows, np.int8)))
-        return split_answers(outputs_of(said), plan, len(rows), self.name)
+        return self._stream(self._image(plan), plan, rows)
 
     def run_container(
         self, opened: Opened, samples: Sequence[Sequence[np.ndarray]]
     ) -> list[list[np.ndarray]]:
         """run() of a container: loaded from it, or with its tables compiled in."""
-        said = self._said(self._image_of(opened), samples_header(opened.outline, samples))
-        return self._outputs(said, opened.outline, len(samples))
+        return self._run(self._image_of(opened), opened.outline, samples)
 
     def run_container_stream(self, opened: Opened, rows: np.ndarray) -> np.ndarray:
         """run_stream() of a container that keeps rows; as run_container()."""
-        image = self._image_of(opened)
-        said = self._said(image, header_of(np.asarray(rows, np.int8)))
-        return split_answers(outputs_of(said), opened.outline, len(rows), self.name)
+        return self._stream(self._image_of(opened), opened.outline, rows)
+
+    def _run(
+        self, image: _Image, plan: Plan, samples: Sequence[Sequence[np.ndarray]]
+    ) -> list[list[np.ndarray]]:
+        with self._firmware(image) as firmware, firmware() as link:
+            session = Session(link, plan)
+            data = b"".join(outputs_of(session, sample) for sample in samples)
+        return split_outputs(data, plan, len(samples), self.name)
+
+    def _stream(self, image: _Image, plan: Plan, rows: np.ndarray) -> np.ndarray:
+        with self._firmware(image) as firmware, firmware() as link:
+            data = outputs_of(Session(link, plan), [rows])
+        return split_answers(data, plan, len(rows), self.name)
+
+    @contextmanager
+    def firmware(self, plan: Plan) -> Iterator[Firmware]:
+        """Firmware that serves a probe of a plan. UserError as of run()."""
+        with self._firmware(self._image(plan)) as firmware:
+            yield firmware
 
     def _image_of(self, opened: Opened) -> _Image:
         files = container_files(opened, MODEL_NAME, self.container)
@@ -133,10 +142,13 @@ class ZephyrRunner:
         """The outputs of one sample, and the board's counts. UserError as of run(), and where the
         board's counter stands still."""
         refuse_stream(plan)
-        said = self._said(self._image(plan, PROFILE=True), samples_header(plan, [sample]))
-        (outputs,) = self._outputs(said, plan, 1)
-        layers = [tuple(map(int, text.split())) for text in after(LAYER, said)]
-        ((cycles, hertz),) = (map(int, text.split()) for text in after(INFERENCE, said))
+        with self.firmware(plan) as firmware, firmware() as link:
+            session = Session(link, plan)
+            session.set_mode("t")
+            outputs = outputs_of(session, sample)
+            layers = session.layer_values()
+            session.set_mode("n")
+            cycles = sum(ran.cycles for ran in session.runs(sample))
         if cycles == 0:
             raise UserError(
                 Problem(
@@ -144,13 +156,11 @@ class ZephyrRunner:
                     "as under most emulators: count with --on, or flash a board with --serial",
                 )
             )
-        return outputs, Measured(hertz, cycles, tuple((calls, spent) for calls, spent in layers))
+        (values,) = split_outputs(outputs, plan, 1, self.name)
+        return values, Measured(session.hertz, cycles, tuple(layers))
 
-    def _outputs(self, said: Sequence[str], plan: Plan, samples: int) -> list[list[np.ndarray]]:
-        return split_outputs(outputs_of(said), plan, samples, self.name)
-
-    def _image(self, plan: Plan, **options: bool) -> _Image:
-        """The application of a plan, with more options of vmcu's, without their prefix."""
+    def _image(self, plan: Plan) -> _Image:
+        """The application of a plan."""
         if plan.weights is not None:
             reason = "vmcu writes no Zephyr application that reads external weights"
             hint = "use --on host, or write one: `vmcu help memories.md`"
@@ -163,7 +173,7 @@ class ZephyrRunner:
             "SEVERAL_POOLS": plan.regions,
             "STREAMS": plan.graph.state.step_rows,
         }
-        return _Image(files, self._kconfig({**wanted, **options}))
+        return _Image(files, self._kconfig(wanted))
 
     def _kconfig(self, wanted: Mapping[str, object]) -> tuple[str, ...]:
         """Options for CMake. The application lists the kernels of its container."""
@@ -172,17 +182,18 @@ class ZephyrRunner:
             chosen += ["CONTAINERS=y", "CONTAINER_ALL_KERNELS=n"]
         return tuple(f"-DCONFIG_VMCU_{option}" for option in chosen)
 
-    def _said(self, image: _Image, samples: str) -> list[str]:
-        """The application's lines. samples: the text of samples.h."""
+    @contextmanager
+    def _firmware(self, image: _Image) -> Iterator[Firmware]:
+        """Builds the application. Each call of its Firmware starts it."""
         tree = workspace.zephyr_base()
         with tempfile.TemporaryDirectory(prefix="vmcu-zephyr-") as folder:
             application = Path(folder) / "application"
             shutil.copytree(APPLICATION, application)
             write(image.files, application)
-            write({"samples.h": samples}, application)
             build = Path(folder) / "build"
-            self._build(application, build, tree, image.kconfig)
-            return self._console(build, tree)
+            kconfig = [*image.kconfig, *workspace.console_options(self.board, tree)]
+            self._build(application, build, tree, kconfig)
+            yield lambda: self._started(build, workspace.environment(tree))
 
     def _build(self, application: Path, build: Path, tree: Path, kconfig: Sequence[str]) -> None:
         environment = workspace.environment(tree)
@@ -215,37 +226,20 @@ class ZephyrRunner:
             )
         raise UserError(problem)
 
-    def _console(self, build: Path, tree: Path) -> list[str]:
-        """The lines of the application's console."""
-        lines: list[str] = []
-        with self._started(build, workspace.environment(tree)) as console:
-            for line in console:
-                lines.append(line)
-                if line.startswith(ENDED):
-                    if line.split()[-1] != "0":
-                        raise RunnerError(f"{self.name}: inference ended with {line.split()[-1]}")
-                    return lines
-        log = "\n".join(lines)
-        if re.search(r"unknown target 'run|No rule to make target 'run|not supported", log):
-            raise UserError(
-                Problem(
-                    f"'{self.board}' is not emulated, so that nothing can be run here",
-                    "choose an emulated board or native_sim; for hardware, `vmcu bench --measure "
-                    "--serial PORT` flashes and reads it, `vmcu new` writes an application",
-                )
-            )
-        raise RunnerError(f"{self.name}: the image said no more after\n{last_lines(log)}")
-
     @contextmanager
-    def _started(self, build: Path, environment: dict[str, str]) -> Iterator[Iterator[str]]:
-        """The console of the application, which starts."""
+    def _started(self, build: Path, environment: dict[str, str]) -> Iterator[Connection]:
+        """The application's console. Raises UserError if it cannot start."""
         make = [find_program("cmake", "cmake"), "--build", str(build), "--target"]
         if self.port is None:
-            with running([*make, "run"], environment, self.seconds) as console:
-                yield console
+            with started([*make, "run"], self.seconds, environment) as console:
+                try:
+                    yield console
+                except StoppedError as stopped:
+                    self._explain_start(stopped)
+                    raise
             return
         # Opened first: the board begins to talk as soon as it is flashed.
-        with serial_lines(self.port, self.seconds) as console:
+        with opened_port(self.port) as port:
             done = subprocess.run([*make, "flash"], env=environment, check=False, **ONE_STREAM)
             if done.returncode != 0:
                 raise UserError(
@@ -255,95 +249,21 @@ class ZephyrRunner:
                         "see whether `west flash` works for samples/hello_world",
                     )
                 )
-            yield console
+            yield port
 
-
-def after(start: str, lines: Sequence[str]) -> list[str]:
-    """Returns the rest of the lines that begin with `start`."""
-    return [line.removeprefix(start) for line in lines if line.startswith(start)]
-
-
-def outputs_of(said: Sequence[str]) -> bytes:
-    """The outputs in an application's lines."""
-    return bytes.fromhex("".join(after(OUTPUTS, said)))
+    def _explain_start(self, stopped: StoppedError) -> None:
+        """Raises UserError if there is no emulator for the board."""
+        if NOT_EMULATED.search("\n".join(stopped.log)):
+            raise UserError(
+                Problem(
+                    f"'{self.board}' is not emulated, so that nothing can be run here",
+                    "choose an emulated board or native_sim; for hardware, `vmcu bench --measure "
+                    "--serial PORT` flashes and reads it, `vmcu new` writes an application",
+                )
+            )
 
 
 def last_lines(log: str) -> str:
     """The end of a build's log, without lines that are only long."""
     lines = [line for line in log.splitlines() if line.strip() and len(line) < LOG_COLUMNS]
     return "\n".join(lines[-LOG_LINES:])
-
-
-def samples_header(plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> str:
-    """The inputs of every sample, one after the other, as C."""
-    data = [np.frombuffer(sample_bytes(plan, [sample]), np.int8) for sample in samples]
-    return header_of(np.stack(data))
-
-
-def header_of(samples: np.ndarray) -> str:
-    """Writes samples.h for int8 (samples, ...): single inputs, or rows of a stream."""
-    rows = []
-    data = samples.reshape(len(samples), -1)
-    for values in data.tolist():
-        lines = (values[at : at + BYTES_A_LINE] for at in range(0, len(values), BYTES_A_LINE))
-        rows.append("\t{\n" + "".join(f"\t\t{', '.join(map(str, n))},\n" for n in lines) + "\t},\n")
-    return (
-        f"#define SAMPLES {len(data)}\n\n"
-        f"static const int8_t samples[SAMPLES][{data.shape[1]}] = {{\n{''.join(rows)}}};\n"
-    )
-
-
-@contextmanager
-def serial_lines(port: str, seconds: float) -> Iterator[Iterator[str]]:
-    """Lines that arrive at a serial port, as they come, for so long from the first time that one is
-    asked for."""
-    import serial
-
-    try:
-        device = serial.Serial(port, BAUD, timeout=0.5)
-    except serial.SerialException as error:
-        raise UserError(
-            Problem(
-                f"serial port {port} cannot be opened: {error}",
-                "`python -m serial.tools.list_ports` lists those that there are",
-            )
-        ) from error
-
-    def lines() -> Iterator[str]:
-        end, begun = time.monotonic() + seconds, b""
-        while time.monotonic() < end:
-            begun += device.readline()
-            if begun.endswith(b"\n"):
-                yield begun.decode("utf-8", "replace").strip()
-                begun = b""
-
-    with device:
-        yield lines()
-
-
-@contextmanager
-def running(
-    command: Sequence[str], environment: dict[str, str], seconds: float
-) -> Iterator[Iterator[str]]:
-    """A process whose lines are read as they come; it and all that it started end with the block,
-    or after `seconds`."""
-    process = subprocess.Popen(
-        command,
-        env=environment,
-        start_new_session=True,
-        **ONE_STREAM,
-    )
-
-    def stop() -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-
-    clock = threading.Timer(seconds, stop)
-    clock.start()
-    try:
-        assert process.stdout is not None
-        yield (line.rstrip() for line in process.stdout)
-    finally:
-        clock.cancel()
-        stop()
-        process.communicate()

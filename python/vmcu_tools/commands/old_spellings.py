@@ -19,7 +19,7 @@ OPTIONS = (
     ("build", "--flash", ".+", "--flash-bus {}"),
     ("bench", "--flash", ".+", "--flash-bus {}"),
     ("run", "--board", ".+", "--on zephyr:{}"),
-    ("verify", "--board", ".+", "--on zephyr:{}"),
+    ("verify", "--board", r"(qemu|native)_\S+", "--on zephyr:{}"),
     ("bench", "--board", r"(qemu|native)_\S+", "--on zephyr:{}"),
     ("train-head", "--rate", ".+", "--learning-rate {}"),
     ("quantize", "--layers", ".+", "--all"),

@@ -31,6 +31,7 @@ def header(opened: Opened, name: str) -> str:
         "#include <vmcu/vmcu.h>\n\n"
         f"#define vmcu_pool_bytes_of_{name} {opened.outline.pool_bytes}\n"
         f"#define vmcu_row_bytes_of_{name} {shape[1] * shape[2]}\n"
+        f"#define vmcu_layers_of_{name} {len(opened.outline.steps)}\n"
         f"#define vmcu_elsewhere_bytes_of_{name} 0\n\n"
         f"extern const struct vmcu_model {name}_model;\n"
     )

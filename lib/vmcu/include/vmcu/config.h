@@ -28,6 +28,10 @@
 #define VMCU_PROFILE 1
 #endif
 
+#if defined(CONFIG_VMCU_PROBE)
+#define VMCU_PROBE 1
+#endif
+
 #if defined(CONFIG_VMCU_COUNTERS)
 #define VMCU_COUNTERS 1
 #endif
@@ -75,6 +79,10 @@
 
 #endif /* __ZEPHYR__ */
 
+#if defined(VMCU_PROBE) && defined(VMCU_PROFILE)
+#error "VMCU_PROBE and VMCU_PROFILE cannot be combined: both call the kernels"
+#endif
+
 /* Each access of a kernel would turn its address and look up its pool. */
 #if defined(VMCU_SEVERAL_POOLS) && defined(VMCU_POOL_ROTATE)
 #error "VMCU_SEVERAL_POOLS and VMCU_POOL_ROTATE cannot be combined"
@@ -100,6 +108,8 @@
 
 #if defined(VMCU_PROFILE)
 #define VMCU_NAME_PROFILE _with_profile
+#elif defined(VMCU_PROBE)
+#define VMCU_NAME_PROFILE _with_probe
 #else
 #define VMCU_NAME_PROFILE
 #endif

@@ -57,11 +57,15 @@ extern "C" {
  */
 #define VMCU_MODEL_ELSEWHERE_BYTES(name) vmcu_elsewhere_bytes_of_##name
 
+/** Layers of the model called @a name, an integer constant, for vmcu/probe.h. */
+#define VMCU_MODEL_LAYERS(name) vmcu_layers_of_##name
+
 #ifndef VMCU_MODEL_REGISTER
 /** Adds a model to the port's list of models, if there is one. */
 #define VMCU_MODEL_REGISTER(name) extern const struct vmcu_model name##_model
 #endif
 
+struct vmcu_probe;
 struct vmcu_profile;
 
 /**
@@ -100,6 +104,9 @@ struct vmcu_context {
 #endif
 #if defined(VMCU_PROFILE)
 	struct vmcu_profile *profile; /**< see vmcu/profile.h */
+#endif
+#if defined(VMCU_PROBE)
+	struct vmcu_probe *probe; /**< see vmcu/probe.h */
 #endif
 #if defined(VMCU_COUNTERS)
 	uint32_t begun; /**< cycles when the inference began, see vmcu/counters.h */
