@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import random
 import shutil
@@ -15,12 +16,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
-from vmcu_bench.commands.check_image import session_of
+from random_networks import two_layers
+from vmcu_bench.cycles.model import board
+from vmcu_bench.oracle.references import reference_of
 from vmcu_check.images.check import Verdict, check
-from vmcu_check.images.elf import ImageError, ImageSymbol, LinkedImage
-from vmcu_check.images.tables import LAYER, TENSOR, StructLayout, TableReader, model_symbols
-from vmcu_check.images.walk import FaultError
+from vmcu_check.images.elf import ImageError, ImageSymbol, LinkedImage, read
+from vmcu_check.images.pool import FaultError
+from vmcu_check.images.structs import LAYER, PARAMS, TENSOR, layout
+from vmcu_check.images.tables import ImageLayer, ImageModel, roots
 from vmcu_tools.cli import main
+from vmcu_tools.emit import emit
+from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.stages.recomputation import Pair, recomputed
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 MODELS = {name: SAMPLES / name / f"{name}.onnx" for name in ("digits", "hello", "gesture")}
@@ -42,7 +50,7 @@ def kept(name: str, core: str, *options: str) -> Path:
 
 
 def verdict(image: Path, name: str, inputs: int = 3) -> Verdict:
-    (found,) = check(image, MODELS[name], inputs, session_of)
+    (found,) = check(image, MODELS[name], inputs, reference_of)
     return found
 
 
@@ -54,6 +62,7 @@ def verdict(image: Path, name: str, inputs: int = 3) -> Verdict:
         ("digits", "m55", (), 8),
         ("digits", "rv32", (), 8),
         ("digits", "m4", ("--target", "portable", "--external-input"), 8),
+        ("digits", "m4", ("--rotate",), 8),
         ("hello", "m3", (), 1),
         ("gesture", "m4", (), 3),
         ("gesture", "m4", ("--hop", "8"), 3),
@@ -101,6 +110,13 @@ def outputs(image: Path, inputs: bytes) -> tuple[int, bytes]:
     return code, target.read_bytes() if target.exists() else b""
 
 
+def model_of(image: Path) -> ImageModel:
+    """The only model of an image."""
+    linked = LinkedImage(image)
+    ((symbol, top),) = roots(linked).items()
+    return ImageModel(linked, symbol, top)
+
+
 def tables(image: Path) -> list[ImageSymbol]:
     """The constants of the model in an image."""
     symbols = LinkedImage(image).symbols.values()
@@ -110,11 +126,11 @@ def tables(image: Path) -> list[ImageSymbol]:
 def accepted_wrongly(name: str, core: str, seed: int, count: int, folder: Path) -> list[str]:
     """Changes a byte of `count` images each; names those that pass and answer otherwise."""
     image, dice = kept(name, core), random.Random(seed)
-    model = TableReader(LinkedImage(image), model_symbols(LinkedImage(image))[0]).model()
-    size = sum(model.tensors[port.tensor].bytes for port in model.inputs)
+    model = model_of(image)
+    size = sum(port.tensor.bytes for port in model.inputs)
     drawn = np.random.default_rng(seed).integers(0, 256, ORACLE_INPUTS * size)
     inputs = drawn.astype(np.uint8).tobytes()
-    sound = changed(image, folder / "sound", model_symbols(LinkedImage(image))[0].address, b"")
+    sound = changed(image, folder / "sound", tables(image)[0].address, b"")
     wanted, wrong, refused = outputs(sound, inputs), [], 0
     symbols = tables(image)
     small = [s for s in symbols if not s.name.endswith("_stream")]
@@ -150,10 +166,10 @@ def test_many_damaged_images(seed: int, tmp_path: Path) -> None:
 
 def field(image: Path, table: str, members: str, number: int, name: str) -> int:
     """The address of a member of a struct in a table."""
-    layout = StructLayout(members, 4)
+    kind = layout(members, 4)
+    assert kind.fields is not None
     (symbol,) = (s for s in tables(image) if s.name == table)
-    (at,) = (at for member, at, _ in layout.members if member == name)
-    return symbol.address + number * layout.bytes + at
+    return symbol.address + number * kind.itemsize + int(kind.fields[name][1])
 
 
 def test_tensors_that_overlap(tmp_path: Path) -> None:
@@ -164,7 +180,7 @@ def test_tensors_that_overlap(tmp_path: Path) -> None:
     one = changed(image, tmp_path, where, struct.pack("<I", base + 16))
     fault = r"layer \d \(vmcu_\w+\), row \d, .* byte \d+ of tensor 3 .*byte \d+ of tensor 4"
     with pytest.raises(FaultError, match=fault):
-        check(one, None, 0, session_of)
+        check(one, None, 0, reference_of)
 
 
 @pytest.mark.parametrize("size", ["height", "width", "channels"])
@@ -175,7 +191,127 @@ def test_a_huge_tensor(size: str, tmp_path: Path) -> None:
     one = changed(image, tmp_path, where[0], b"\xff\xff")
     one = changed(one, tmp_path / "both", where[1], b"\xff\xff")
     with pytest.raises(ImageError):
-        check(one, None, 0, session_of)
+        check(one, None, 0, reference_of)
+
+
+def test_a_pool_that_rotates(tmp_path: Path) -> None:
+    """At some origin, a row of tensor 1 goes on behind an overhang that is 4 bytes shorter."""
+    image = kept("digits", "m4", "--rotate")
+    model, (symbol,) = model_of(image), (s for s in tables(image) if "_model_with" in s.name)
+    at = symbol.address + 4
+    bytes_ = struct.pack("<I", model.pools[0] - 4)
+    with pytest.raises(FaultError, match="behind the pool"):
+        check(changed(image, tmp_path, at, bytes_), None, 0, reference_of)
+
+
+def test_scratch_memory_that_begins_at_no_word(tmp_path: Path) -> None:
+    image = kept("digits", "m4")
+    number = next(one.number for one in model_of(image).layers if one.scratch < 1 << 31)
+    where = field(image, "model_layers", LAYER, number, "scratch")
+    (base,) = LinkedImage(image).numbers("I", where, 1)
+    with pytest.raises(FaultError, match="begins at no word"):
+        check(changed(image, tmp_path, where, struct.pack("<I", base + 1)), None, 0, reference_of)
+
+
+@pytest.mark.parametrize(
+    ("layer", "name", "data", "reason"),
+    [
+        (0, "pad_top", b"\0\x80", "the window"),
+        (2, "pad_top", b"\0\x80", "the window"),
+        (0, "stream", b"\0\0\0\x40", "not in the image"),
+    ],
+)
+def test_parameters_of_a_stream(
+    layer: int, name: str, data: bytes, reason: str, tmp_path: Path
+) -> None:
+    """No emulated core tells: nothing of its outputs is compared."""
+    image = kept("gesture", "m4", "--hop", "8")
+    kind = model_of(image).layers[layer].kind
+    where = field(image, f"model_{layer:02}_mac", PARAMS[kind], 0, name)
+    one = changed(image, tmp_path, where, data)
+    with pytest.raises(ImageError, match=reason):
+        verdict(one, "gesture")
+
+
+def test_calls_that_do_not_come_round(tmp_path: Path) -> None:
+    image = kept("gesture", "m4", "--hop", "8")
+    (calls,) = (s for s in tables(image) if s.name == "model_calls")
+    with pytest.raises(ImageError, match="do not start over"):
+        verdict(changed(image, tmp_path, calls.address + 3, b"\x42"), "gesture")
+
+
+@pytest.mark.parametrize("seed", [0, 3, 5])
+def test_recomputed_layers(seed: int, tmp_path: Path) -> None:
+    """Sound images, and one whose ring buffer between the layers is half as long."""
+    graph = recomputed(two_layers(seed), Pair(0, 1, 4))
+    assert graph is not None
+    plan = make_plan(graph, CompileOptions(planner="single"))
+    image = board("qemu:m4").build(emit(plan, "model").all_files, "model", tmp_path)
+    model = model_of(image)
+    (layer,) = (one for one in model.layers if one.within)
+    assert check(image, None, 0, reference_of)[0].layers == len(model.layers)
+    (symbol,) = (s for s in tables(image) if s.name.endswith("_recomputed"))
+    kind = layout(PARAMS["recomputed"], 4)
+    assert kind.fields is not None
+    at = symbol.address + int(kind.fields["ring"][1])
+    channels = layer.within[0].out.channels
+    shorter = struct.pack("<I", layer.p["ring"] // 2 // channels * channels)
+    (tmp_path / "run.sh").touch()
+    with pytest.raises(ImageError, match="overwritten pixels"):
+        check(changed(image, tmp_path / "shorter", at, shorter), None, 0, reference_of)
+
+
+@functools.cache
+def container(name: str, *options: str) -> Path:
+    """The container of a sample's model."""
+    FOLDERS.append(tempfile.TemporaryDirectory())
+    folder = FOLDERS[-1].name
+    words = ["build", str(MODELS[name]), "--format", "container", "-o", folder, "-q"]
+    assert main([*words, *options]) == 0
+    return Path(folder) / f"{name}.vmcu"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "compared"),
+    [
+        ("digits", (), 8),
+        ("digits", ("--target", "helium"), 8),
+        ("digits", ("--rotate",), 8),
+        ("gesture", ("--hop", "8"), 3),
+    ],
+)
+def test_a_container(name: str, options: tuple[str, ...], compared: int) -> None:
+    found = verdict(container(name, *options), name)
+    assert found.compared == compared and not found.alone and found.inputs == 0
+
+
+def layers_of(path: Path) -> tuple[ImageLayer, ...]:
+    """The layers of a container."""
+    image = read(path)
+    ((symbol, top),) = roots(image).items()
+    return ImageModel(image, symbol, top).layers
+
+
+def resealed(data: bytearray) -> bytes:
+    """A container with the digest of its bytes."""
+    data[16:48] = hashlib.sha256(data[:16] + data[112:]).digest()
+    return bytes(data)
+
+
+def test_damaged_containers(tmp_path: Path) -> None:
+    """A wrong digest; with a repaired one, a base and a weight that differ."""
+    data, image = container("digits").read_bytes(), tmp_path / "digits.vmcu"
+    (tensors,) = struct.unpack_from("<I", data, 128)
+    weights = layers_of(container("digits"))[7].p["stream"] + 30
+    for at, reason in ((tensors, "pool"), (weights, r"weight \(\d, \d+\) is -?\d+ in")):
+        damaged = bytearray(data)
+        damaged[at] ^= 4
+        image.write_bytes(damaged)
+        with pytest.raises(ImageError, match="digest"):
+            verdict(image, "digits")
+        image.write_bytes(resealed(damaged))
+        with pytest.raises(FaultError, match=reason):
+            verdict(image, "digits")
 
 
 @pytest.mark.parametrize("number", [0, 2, 4, 5, 6])
@@ -200,7 +336,7 @@ def test_a_weight_is_named(tmp_path: Path) -> None:
 
 def test_the_weights_of_another_file() -> None:
     with pytest.raises(FaultError, match="layer"):
-        check(kept("digits", "m4"), other_digits(), 0, session_of)
+        check(kept("digits", "m4"), other_digits(), 0, reference_of)
 
 
 @functools.cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from vmcu_tools.commands.options import Subparsers, json_option
 from vmcu_tools.errors import Problem, UserError
@@ -22,13 +21,15 @@ INPUTS = 3
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     check = commands.add_parser(
         "check-image",
-        help="check the plan and the weights in a linked image",
-        description="Reads the tables of compiled models from an ELF file, replays each inference "
-        "byte by byte, and compares the weights with the model file. The checker shares no code "
-        "with the compiler. Exit 1 names the layer, the tensor and the byte. An image that `vmcu "
-        "bench --keep` left also runs in QEMU beside the runtime of the file.",
+        help="check the plan and the weights in a linked image or a container",
+        description="Reads the tables of compiled models from an ELF file or a container, replays "
+        "each inference byte by byte, and compares the weights with the model file. The checker "
+        "shares no code with the compiler. Exit 1 names the layer, the tensor and the byte. An "
+        "image that `vmcu bench --keep` left also runs in QEMU beside the runtime of the file.",
     )
-    check.add_argument("elf", type=Path, metavar="ELF", help="linked image with symbols")
+    check.add_argument(
+        "elf", type=Path, metavar="ELF", help="linked image with symbols, or a container, .vmcu"
+    )
     check.add_argument("--model", type=Path, metavar="FILE", help=".tflite or .onnx in the image")
     check.add_argument("--name", metavar="NAME", help="model in the image, such as kws")
     check.add_argument(
@@ -42,30 +43,15 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     return check
 
 
-def session_of(path: Path) -> tuple[Any, list[str]]:
-    """Returns an exact session of ONNX Runtime and the operators that it executes."""
-    import onnx
-    from vmcu_tools.runtimes import one_line, required
-
-    from ..oracle import exact_ort
-
-    runtime = required("onnxruntime", "onnxruntime", "run .onnx models")
-    try:
-        fused = exact_ort.optimised(runtime, onnx.load(path), "ORT_ENABLE_EXTENDED")
-        session = exact_ort.session(runtime, fused, "ORT_DISABLE_ALL")
-    except Exception as error:  # onnxruntime's exceptions have no base of their own
-        reason = f"ONNX Runtime rejects the model: {one_line(error)}"
-        raise UserError(Problem(reason, "use --inputs 0", str(path))) from error
-    return session, [node.op_type for node in fused.graph.node]
-
-
 def run(args: argparse.Namespace) -> int:
     from vmcu_check.images.check import check
     from vmcu_check.images.elf import ImageError
     from vmcu_tools.report.terminal import console, say, write_json
 
+    from ..oracle.references import reference_of
+
     try:
-        verdicts = check(args.elf, args.model, args.inputs, session_of, args.name)
+        verdicts = check(args.elf, args.model, args.inputs, reference_of, args.name)
     except ImageError as error:
         raise UserError(Problem(str(error), error.hint, str(args.elf))) from error
     for one in verdicts:

@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .nodes import WeightNode
-from .scaling import scaled
-
-INT8_MIN, INT8_MAX = -128, 127
+from .scaling import INT8_MAX, INT8_MIN, scaled
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ def without(
         return None
     else:
         gone = np.setdiff1d(np.arange(taps.shape[2]), before.kept)
-        terms = (taps[:, :, gone] * (before.low[gone] - (node.zeros[0] or 0))).sum(axis=(1, 2))
+        terms = (taps[:, :, gone] * (before.low[gone] - node.zeros[0])).sum(axis=(1, 2))
         # Channels that change are left out if nothing reads them.
         varying = gone[before.low[gone] != before.high[gone]]
         reads_them = np.asarray(taps[:, :, varying].any(axis=(1, 2)))
@@ -78,7 +76,7 @@ def without(
 
 def after(node: WeightNode, before: FileChannels, kept: np.ndarray) -> FileChannels:
     """Returns the channels of a node's output, with the range of each."""
-    places, zero = node.window[0] * node.window[1], node.zeros[0] or 0
+    places, zero = node.window[0] * node.window[1], node.zeros[0]
     taps = node.weights.reshape(len(node.weights), places, -1)
     low, high = before.low - zero, before.high - zero
     if node.kind == "depthwise":
@@ -94,7 +92,7 @@ def after(node: WeightNode, before: FileChannels, kept: np.ndarray) -> FileChann
     ends = taps * low, taps * high
     sums = [node.bias + pick(*ends).sum(axis=(1, 2)) for pick in (np.minimum, np.maximum)]
     least, most = node.bounds or (INT8_MIN, INT8_MAX)
-    results = [_bytes(node, one) + (node.zeros[1] or 0) for one in sums]
+    results = [_bytes(node, one) + node.zeros[1] for one in sums]
     clipped = [np.clip(one, least, most) for one in results]
     return FileChannels(kept, np.minimum(*clipped), np.maximum(*clipped))
 

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the models in a linked image."""
+"""Checks the models in a linked image or a container."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import constants, files, run, unweighted
-from .elf import ImageError, LinkedImage
-from .tables import ImageModel, TableReader, model_symbols, name_of
+from .elf import ImageError, read
+from .tables import MODEL_NAME, ImageModel, roots
 from .walk import check_plan
+
+RuntimeOf = Callable[[Path], run.Reference]
 
 
 @dataclass(frozen=True)
@@ -37,62 +39,50 @@ class Verdict:
         yield f"{self.symbol}: plan of {self.layers} layers in {pools} bytes{hops}: no fault"
         if self.compared:
             rest = self.layers - self.compared
-            others = f"; those of {rest} others, if any, are not compared" if rest else ""
+            others = f"; those of {rest} others, if any, are not compared" if rest > 0 else ""
             yield f"{self.symbol}: constants of {self.compared} layers equal the file's{others}"
         for layer in self.alone:
             yield f"{self.symbol}: not compared: {layer}: the file has no such weights"
-        if self.inputs:
-            yield f"{self.symbol}: outputs of {self.inputs} inputs equal the file's in its runtime"
-        else:
-            yield f"{self.symbol}: not run"
+        ran = f"outputs of {self.inputs} inputs equal the file's in its runtime"
+        yield f"{self.symbol}: {ran if self.inputs else 'not run'}"
 
 
 def check(
-    elf: Path,
-    file: Path | None,
-    inputs: int,
-    session_of: run.OnnxSession,
-    name: str | None = None,
+    path: Path, file: Path | None, inputs: int, runtime_of: RuntimeOf, name: str | None = None
 ) -> list[Verdict]:
     """Checks the plan of each model in an image, and, of a file with one model, its constants and
-    so many runs. session_of: makes a session of an .onnx file.
+    so many runs. runtime_of: opens a model file in its own runtime.
 
-    Raises walk.FaultError where the image is wrong, ImageError where it cannot be checked.
+    Raises pool.FaultError where the image is wrong, ImageError where it cannot be checked.
     """
-    image = LinkedImage(elf)
-    symbols = [one for one in model_symbols(image) if name in (None, name_of(one))]
-    if not symbols:
+    image = read(path)
+    tops = roots(image)
+    # A model's name is its symbol without _model and the options.
+    names = {symbol: symbol.rpartition(MODEL_NAME)[0] or symbol for symbol in tops}
+    chosen = [symbol for symbol in tops if name in (None, names[symbol])]
+    if not chosen:
         raise ImageError("there is no compiled model in it", "names of models end in _model")
-    if len(symbols) > 1 and file is not None:
-        names = ", ".join(map(name_of, symbols))
-        raise ImageError(f"it has several models: {names}", "choose one with --name")
+    if len(chosen) > 1 and file is not None:
+        text = ", ".join(names.values())
+        raise ImageError(f"it has several models: {text}", "choose one with --name")
     try:
-        return [
-            _check(elf, image, TableReader(image, one).model(), file, inputs, session_of)
-            for one in symbols
-        ]
-    except (ValueError, IndexError, ArithmeticError, MemoryError) as error:
+        models = [ImageModel(image, symbol, tops[symbol]) for symbol in chosen]
+        verdicts = [_check(model, file) for model in models]
+    except (ValueError, IndexError, ArithmeticError, MemoryError, KeyError) as error:
         # Tables that contradict one another make shapes that numpy refuses.
         raise ImageError(f"the tables contradict one another: {error}") from error
+    if file is not None and inputs and run.can_run(path) and not models[0].stream:
+        run.compare(path, models[0], runtime_of(file), inputs)
+        verdicts = [replace(verdicts[0], inputs=inputs)]
+    return verdicts
 
 
-def _check(
-    elf: Path,
-    image: LinkedImage,
-    model: ImageModel,
-    file: Path | None,
-    inputs: int,
-    session_of: run.OnnxSession,
-) -> Verdict:
-    hops = check_plan(image, model)
-    compared, ran = 0, 0
+def _check(model: ImageModel, file: Path | None) -> Verdict:
+    hops, compared = check_plan(model), 0
     alone: tuple[str, ...] = ()
     if file is not None:
         nodes = files.read(file)
-        matched = constants.compare(image, model, nodes.weighted)
-        compared = len(matched.pairs) + unweighted.check(image, model, nodes.plain)
-        alone = tuple(f"layer {one.number} ({one.kernel})" for one in matched.alone)
-        if inputs and run.can_run(elf) and not model.stream:
-            run.compare(elf, model, file, inputs, session_of)
-            ran = inputs
-    return Verdict(model.symbol, model.pools, len(model.layers), hops, compared, alone, ran)
+        layers, others = constants.compare(model, nodes.weighted)
+        compared = len(layers) + unweighted.check(model, nodes.plain)
+        alone = tuple(f"layer {one.number} ({one.kernel})" for one in others)
+    return Verdict(model.symbol, model.pools, len(model.layers), hops, compared, alone, 0)

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bytes and the symbols of a linked ELF file."""
+"""The bytes, the symbols and the kernels of linked ELF files and of containers."""
 
 from __future__ import annotations
 
+import hashlib
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
+from . import structs
+
 # Bit 0 of a function's address on Arm: it is Thumb code.
 THUMB = 1
+# Of a container: the digest and, behind the signature, the model and its stream, whose rows
+# are 0 if there is no state.
+MAGIC, DIGEST_AT, MODEL_AT, STREAM_AT, ROWS = b"VMCU", 16, 112, 208, 20
 
 
 class ImageError(Exception):
@@ -32,8 +40,53 @@ class ImageSymbol:
     is_function: bool
 
 
-class LinkedImage:
-    """segments: (address, bytes) of all that is loaded. Pointers have `word` bytes."""
+class Image:
+    """Loaded bytes. Pointers have `word` bytes."""
+
+    word: int = 4
+
+    def __init__(self, segments: Iterable[tuple[int, bytes]]):
+        self.segments = [(address, memoryview(data)) for address, data in segments]
+
+    def _behind(self, address: int) -> memoryview:
+        """Returns the loaded bytes from an address on."""
+        parts = (data[address - at :] for at, data in self.segments if address >= at)
+        return next((part for part in parts if len(part)), memoryview(b""))
+
+    def has(self, address: int, count: int) -> bool:
+        """Returns true if bytes are loaded from the file."""
+        return len(self._behind(address)) >= count > 0
+
+    def read(self, address: int, count: int) -> bytes:
+        """Returns loaded bytes; raises ImageError if the image has none there."""
+        if count and not self.has(address, count):
+            raise ImageError(f"{count} bytes at {address:#x} are not in the image")
+        return bytes(self._behind(address)[:count])
+
+    def text(self, address: int) -> str:
+        """Returns a C string."""
+        if not self.has(address, 1):
+            raise ImageError(f"a text at {address:#x} is not in the image")
+        return bytes(self._behind(address)).partition(b"\0")[0].decode("utf-8", "replace")
+
+    def structs(self, members: str, address: int, count: int) -> list[dict[str, Any]]:
+        """Returns `count` structs of a table."""
+        layout = structs.layout(members, self.word)
+        return structs.decode(layout, self.read(address, layout.itemsize * count))
+
+    def numbers(self, code: str, address: int, count: int) -> tuple[int, ...]:
+        """Returns `count` integers of an array."""
+        return struct.unpack(
+            f"<{count}{code}", self.read(address, struct.calcsize("<" + code) * count)
+        )
+
+    def function_at(self, pointer: int) -> str:
+        """Returns the name of the kernel that a table names."""
+        raise NotImplementedError
+
+
+class LinkedImage(Image):
+    """An ELF file."""
 
     def __init__(self, path: Path):
         """Raises ImageError if the file is no little-endian ELF file with symbols."""
@@ -50,56 +103,61 @@ class LinkedImage:
     def _read(self, elf: ELFFile) -> None:
         if not elf.little_endian:
             raise ELFError("vmcu supports little-endian cores only")
-        self.word = elf.elfclass // 8
-        self.machine = str(elf["e_machine"])
-        self.segments = [
-            (int(part["p_vaddr"]), part.data())
-            for part in elf.iter_segments("PT_LOAD")
-            if part["p_filesz"]
-        ]
-        table = elf.get_section_by_name(".symtab")
-        symbols = [] if table is None else list(table.iter_symbols())  # type: ignore[attr-defined]
-        self.symbols = {
-            one.name: ImageSymbol(
-                one.name,
-                int(one["st_value"]) & ~(THUMB if self._is_thumb(one) else 0),
-                int(one["st_size"]),
-                one["st_info"]["type"] == "STT_FUNC",
-            )
-            for one in symbols
-            if one.name and one["st_shndx"] != "SHN_UNDEF"
-        }
+        self.word, self.thumb = elf.elfclass // 8, THUMB * (elf["e_machine"] == "EM_ARM")
+        loads = (part for part in elf.iter_segments("PT_LOAD") if part["p_filesz"])
+        super().__init__((int(part["p_vaddr"]), part.data()) for part in loads)
+        table: Any = elf.get_section_by_name(".symtab")
+        self.symbols: dict[str, ImageSymbol] = {}
+        for one in [] if table is None else table.iter_symbols():
+            if one.name and one["st_shndx"] != "SHN_UNDEF":
+                is_function = one["st_info"]["type"] == "STT_FUNC"
+                address = int(one["st_value"]) & ~(self.thumb * is_function)
+                size = int(one["st_size"])
+                self.symbols[one.name] = ImageSymbol(one.name, address, size, is_function)
+        every = self.symbols.values()
+        self._functions = {one.address: one.name for one in every if one.is_function}
 
-    def _is_thumb(self, symbol: object) -> bool:
-        return self.machine == "EM_ARM" and symbol["st_info"]["type"] == "STT_FUNC"  # type: ignore[index]
-
-    def read(self, address: int, count: int) -> bytes:
-        """Returns loaded bytes; raises ImageError if the image has none there."""
-        for start, data in self.segments:
-            if start <= address and address + count <= start + len(data):
-                return data[address - start : address - start + count]
-        raise ImageError(f"{count} bytes at {address:#x} are not in the image")
-
-    def has(self, address: int, count: int) -> bool:
-        """True if bytes are loaded from the file."""
-        ends = ((start, start + len(data)) for start, data in self.segments)
-        return count > 0 and any(a <= address and address + count <= b for a, b in ends)
-
-    def text(self, address: int) -> str:
-        """Returns a C string."""
-        for start, data in self.segments:
-            if start <= address < start + len(data):
-                end = data.find(b"\0", address - start)
-                return data[address - start : end].decode("utf-8", "replace")
-        raise ImageError(f"a text at {address:#x} is not in the image")
-
-    def function_at(self, address: int) -> str:
+    def function_at(self, pointer: int) -> str:
         """Returns the name of the global function at a pointer's address."""
-        if not hasattr(self, "_functions"):
-            self._functions = {
-                one.address: one.name for one in self.symbols.values() if one.is_function
-            }
-        plain = address & ~(THUMB if self.machine == "EM_ARM" else 0)
-        if plain not in self._functions or (self.machine == "EM_ARM" and plain == address):
-            raise ImageError(f"a layer's kernel at {address:#x} is no function")
-        return self._functions[plain]
+        name = self._functions.get(pointer - self.thumb)
+        if name is None:
+            raise ImageError(f"a layer's kernel at {pointer:#x} is no function")
+        return name
+
+
+class ContainerImage(Image):
+    """A .vmcu file, see doc/container.md. Its pointers are offsets, its kernels have numbers."""
+
+    def __init__(self, data: bytes):
+        """Raises ImageError if the file is incomplete or damaged."""
+        super().__init__([(0, data)])
+        (header,) = self.structs(structs.CONTAINER_FILE, 0, 1)
+        (self.model,) = self.structs(structs.CONTAINER_MODEL, MODEL_AT, 1)
+        digest = hashlib.sha256(data[:DIGEST_AT] + data[MODEL_AT : header["size"]]).digest()
+        if header["size"] > len(data) or data[DIGEST_AT : DIGEST_AT + len(digest)] != digest:
+            raise ImageError("the container's digest is wrong", "build it again")
+        count, kernels = self.model["kernel_count"], self.model["kernels"]
+        pairs = self.structs(structs.CONTAINER_KERNEL, kernels, count)
+        self.kernels = [self.text(pair["name"]) for pair in pairs]
+        self.model["chunk_count"] = int(header["major"] == 3)
+        if header["major"] > 1:
+            (rows,) = self.numbers("H", STREAM_AT + ROWS, 1)
+            self.model["stream"] = STREAM_AT if rows else 0
+
+    def function_at(self, pointer: int) -> str:
+        """Returns the name of a kernel by its number."""
+        if pointer >= len(self.kernels):
+            raise ImageError(f"the container has no kernel {pointer}")
+        return self.kernels[pointer]
+
+
+def read(path: Path) -> LinkedImage | ContainerImage:
+    """Returns an image.
+
+    Raises ImageError if the file is neither a container nor an ELF file.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ImageError(f"it cannot be read: {error}", "pass a linked image") from error
+    return ContainerImage(data) if data.startswith(MAGIC) else LinkedImage(path)

@@ -3,23 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
 
 from .elf import ImageError
-from .nodes import PlainNode, WeightNode
+from .nodes import FileNodes
 from .onnx_file import OnnxFile
 from .tflite_file import TfliteFile
-
-
-@dataclass(frozen=True)
-class FileNodes:
-    """The nodes of a file whose constants are compared, in its order."""
-
-    weighted: list[WeightNode]
-    plain: list[PlainNode]
 
 
 def read(path: Path) -> FileNodes:
@@ -30,12 +21,8 @@ def read(path: Path) -> FileNodes:
     try:
         data = path.read_bytes()
         if data[4:8] == b"TFL3":
-            of_file: TfliteFile | OnnxFile = TfliteFile(data)
-        else:
-            of_file = OnnxFile(onnx.load_model_from_string(data))
-        return FileNodes(of_file.nodes(), of_file.plain)
-    except ImageError:
-        raise
+            return TfliteFile(data).nodes()
+        return OnnxFile(onnx.load_model_from_string(data)).nodes()
     except Exception as error:  # Readers of damaged files raise whatever they like.
         raise ImageError(
             f"'{path}' cannot be read: {error}", "pass the .tflite or .onnx"

@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 
+INT8_MIN, INT8_MAX = -128, 127
+
 
 def fixed_point(real: float) -> tuple[int, int]:
     """A factor as a multiplier in Q0.31 and a shift to the left: QuantizeMultiplier() of

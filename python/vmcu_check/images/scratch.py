@@ -3,41 +3,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from .params import parts
-from .tables import ImageLayer, ImageTensor
+from .tables import VECTOR, ImageLayer
 
 # Rows of a window are copied where they have at most so many bytes together.
 COPIED = 256
 
 
-def scratch_bytes(
-    layer: ImageLayer, p: Mapping[str, Any], ins: tuple[ImageTensor, ...], out: ImageTensor
-) -> int:
+def scratch_bytes(layer: ImageLayer) -> int:
     """Returns the bytes from the beginning of a layer's scratch memory that its calls may write."""
-    kind, form, packing = parts(layer.kernel)
-    is_vector = packing.startswith("_helium")
+    kind, form, p, out = layer.kind, layer.form, layer.p, layer.out
+    is_vector = layer.lanes == VECTOR
     if kind in ("conv", "pointwise"):
         pixels = min(2 if form == "_narrow" else 4, out.width)
-        return pixels * int(p["steps"]) * (16 if is_vector else 8)
-    if kind == "depthwise":
+        return int(pixels * p["steps"] * (16 if is_vector else 8))
+    if kind == "depthwise" and form == "_any":
         taps = p["kernel_h"] * p["kernel_w"]
-        if form == "_any":
-            padding = p["steps"] if is_vector else 0
-            vectors = -(-4 * taps // 16) * 16 + 4 * p["kernel_h"] + padding
+        vectors = -(-4 * taps // 16) * 16 + 4 * p["kernel_h"] + p["steps"]
         return int(vectors if is_vector else 4 * taps)
-        return strip_bytes(p["kernel_w"], p["stride_w"], p["steps"], packing.startswith("_pairs"))
+    if kind == "depthwise":
+        is_paired = layer.packing.startswith("_pairs")
+        return strip_bytes(p["kernel_w"], p["stride_w"], p["steps"], is_paired)
     if kind == "dense":
         rows, run = p["kernel_h"], p["run"]
         if rows > 1 and rows * run <= COPIED:
             return int(-(-rows * run // 4) * 4)
         return int(run) if p["pad_top"] or p["pad_left"] else 0
     if kind == "average_pool_sum":
-        return (2 if ins[0].height * ins[0].width <= 256 else 4) * out.channels
+        return (2 if layer.ins[0].height * layer.ins[0].width <= 256 else 4) * out.channels
     if kind == "attention":
         return int(p["kernel_h"]) * (2 if p["mask_rows"] else 1)
+    if kind == "recomputed":
+        most = max(map(scratch_bytes, layer.within)) if p["scratch"] else 0
+        return max(int(p["ring"]), int(p["scratch"]) + most)
     return out.channels if kind == "lstm" else 0
 
 

@@ -1,68 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a compiled model in an image, as doc/container.md and vmcu/model.h describe them.
-
-Layouts are those of the C ABI: each member is aligned to its size. Options of the runtime add
-members; a model's symbol names them (see VMCU_CONFIGURED in vmcu/config.h).
-"""
+"""The tables of a compiled model in an image."""
 
 from __future__ import annotations
 
+import functools
 import re
-import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .elf import ImageError, ImageSymbol, LinkedImage
+from . import structs
+from .elf import ContainerImage, Image, ImageError, LinkedImage
 
-# Sizes of the members' types; p is a pointer, f a float.
-SIZES = {"b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "f": 4}
 INIT, MODEL_NAME = r"vmcu_init(_pools)?(?P<options>_with.*)?", "_model"
 ON_STACK = 0xFFFFFFFF
 TAKE = 0xFF
-
-TENSOR = "base:I ring:I phase:I height:H width:H channels:H"
-LAYER = (
-    "kernel:p params:p inputs:p input_count:B descending:B output:H scratch:I rows:H width:H"
-    " columns:H splits:B"
+FOUR, VECTOR = 4, 16
+# Numbers of tensors between the two layers of a recomputation: from here on, by layer.
+BETWEEN = 1 << 16
+# A kernel's name, its form and the suffix of its packing.
+_NAME = re.compile(
+    r"vmcu_(?P<kind>dense|conv|pointwise|depthwise|grouped|\w+?)"
+    r"(?P<form>_narrow|_[357]_[12]|_any|_fine|_zeros)?"
+    r"(?P<packing>_pairs_int4|_helium_int4|_int4|_pairs|_helium)?"
 )
-PART = "start:I length:H times:H"
-STAGE = "schedule:p parts:p progress:I part_count:H first:H count:H taken:H"
-IO = "name:p scale:f zero_point:b flags:B tensor:H"
-STREAM = "calls:p again:p model:I state:I state_bytes:I rows:H states:H"
-MODEL = (
-    "name:p pool_bytes:I tensors:p layers:p stages:p inputs:p outputs:p tensor_count:H"
-    " layer_count:H stage_count:H input_count:B output_count:B streamed:B elsewhere:B"
-)
-# Members of a model that options add, in their order.
-OPTIONS = {
-    "_with_rotate": "circle:I step:I",
-    "_with_streams": "stream:p",
-    "_with_several_pools": "pool0:I pool1:I pool2:I pool3:I pool_count:B",
-    "_with_external_weights": "chunks:p weights:p chunk_count:H",
-    "_with_containers": "base:p kernels:p tail:I",
-}
-
-
-class StructLayout:
-    """The layout of a struct, from its members `name:type`."""
-
-    def __init__(self, members: str, word: int):
-        at, widest, self.members = 0, 1, []
-        for member in members.split():
-            name, kind = member.split(":")
-            code = {4: "I", 8: "Q"}[word] if kind == "p" else kind
-            size = word if kind == "p" else SIZES[kind]
-            at = -(-at // size) * size
-            self.members.append((name, at, code))
-            at, widest = at + size, max(widest, size)
-        self.bytes = -(-at // widest) * widest
-
-    def decode(self, data: bytes) -> dict[str, Any]:
-        """Returns the members of the struct at the beginning of `data`."""
-        return {
-            name: struct.unpack_from("<" + code, data, at)[0] for name, at, code in self.members
-        }
 
 
 @dataclass(frozen=True)
@@ -89,34 +50,43 @@ class ImageTensor:
 
 @dataclass(frozen=True)
 class ImageLayer:
-    """kernel: the function's name; params: address of its parameters; inputs and output: numbers
-    of tensors. The other members are as in struct vmcu_layer."""
+    """kernel: the function's name, which has a kind, a form and a packing; p: its parameters; ins
+    and out: its tensors; within: the two layers of a recomputation. The other members are as in
+    struct vmcu_layer."""
 
     number: int
     kernel: str
-    params: int
-    inputs: tuple[int, ...]
-    output: int
+    kind: str
+    form: str
+    packing: str
+    p: Mapping[str, Any]
+    ins: tuple[ImageTensor, ...]
+    out: ImageTensor
     descending: bool
     scratch: int
     rows: int
     width: int
     columns: int
     splits: int
+    within: tuple[ImageLayer, ...] = ()
 
     @property
     def across(self) -> int:
         """Calls of a row."""
         return -(-self.width // self.columns)
 
+    @property
+    def lanes(self) -> int:
+        """Channels, or taps of one, that the core computes together."""
+        return VECTOR if self.packing.startswith("_helium") else FOUR
+
 
 @dataclass(frozen=True)
 class ImageStage:
-    """Layers from `first` on. parts: (entries, times) of the schedule; none for a single layer."""
+    """Consecutive layers. parts: (entries, times) of the schedule; none for a single layer."""
 
     number: int
-    first: int
-    count: int
+    layers: tuple[ImageLayer, ...]
     taken: int
     progress: int
     parts: tuple[tuple[tuple[int, ...], int], ...]
@@ -130,7 +100,7 @@ class ImagePort:
     scale: float
     zero_point: int
     flags: int
-    tensor: int
+    tensor: ImageTensor
 
 
 @dataclass(frozen=True)
@@ -139,150 +109,136 @@ class ImageStream:
 
     calls: tuple[int, ...]
     again: tuple[int, ...]
-    state: int
-    state_bytes: int
     rows: int
-    states: int
 
 
-@dataclass(frozen=True)
-class ImageModel:
-    """A model's tables. symbol: its name in the image. pools: bytes of each pool."""
+@functools.cache
+def parts(kernel: str) -> tuple[str, str, str]:
+    """Returns a kernel's kind, its form and the suffix of its packing.
 
-    symbol: str
-    pools: tuple[int, ...]
-    tensors: tuple[ImageTensor, ...]
-    layers: tuple[ImageLayer, ...]
-    stages: tuple[ImageStage, ...]
-    inputs: tuple[ImagePort, ...]
-    outputs: tuple[ImagePort, ...]
-    streamed: bool
-    elsewhere: bool
-    circle: int = 0
-    step: int = 0
-    stream: ImageStream | None = None
+    Raises ImageError if it is no kernel's name.
+    """
+    match = _NAME.fullmatch(kernel)
+    if match is None:
+        raise ImageError(f"no rule for the kernel '{kernel}'", "check with a newer vmcu")
+    return match["kind"], match["form"] or "", match["packing"] or ""
 
 
-class TableReader:
-    """Reads the tables of the model of one symbol."""
+def roots(image: LinkedImage | ContainerImage) -> dict[str, dict[str, Any]]:
+    """Returns the members of the struct of each model, by its symbol.
 
-    def __init__(self, image: LinkedImage, symbol: ImageSymbol):
-        self.image, self.symbol = image, symbol
-        options = [text for name, text in OPTIONS.items() if name in symbol.name]
-        self.layout = StructLayout(" ".join([MODEL, *options]), image.word)
-        if symbol.bytes not in (0, self.layout.bytes):
+    Symbols are NAME_model and the options of the image, which the runtime's vmcu_init has, too.
+    """
+    if isinstance(image, ContainerImage):
+        return {image.text(image.model["name"]): image.model}
+    inits = (re.fullmatch(INIT, one.name) for one in image.symbols.values() if one.is_function)
+    options = next((init["options"] or "" for init in inits if init is not None), "")
+    members = " ".join(
+        [structs.MODEL, *(structs.OPTIONS[o] for o in structs.OPTIONS if o in options)]
+    )
+    size = structs.layout(members, image.word).itemsize
+    tops = {}
+    for one in sorted(image.symbols.values(), key=lambda one: one.address):
+        is_model = re.fullmatch(".+" + MODEL_NAME + options, one.name) and not one.is_function
+        if not is_model or not image.has(one.address, one.bytes):
+            continue
+        if one.bytes not in (0, size):
             raise ImageError(
-                f"{symbol.name} has {symbol.bytes} bytes instead of {self.layout.bytes}",
+                f"{one.name} has {one.bytes} bytes instead of {size}",
                 "check with the vmcu that built the image",
             )
+        (tops[one.name],) = image.structs(members, one.address, 1)
+    return tops
 
-    def structs(self, members: str, address: int, count: int) -> list[dict[str, Any]]:
-        """Returns `count` structs of a table."""
-        layout = StructLayout(members, self.image.word)
-        data = self.image.read(address, layout.bytes * count) if count else b""
-        size = layout.bytes
-        return [layout.decode(data[size * i : size * (i + 1)]) for i in range(count)]
 
-    def numbers(self, code: str, address: int, count: int) -> tuple[int, ...]:
-        """Returns `count` integers of an array."""
-        data = self.image.read(address, SIZES[code] * count) if count else b""
-        return struct.unpack(f"<{count}{code}", data)
+class ImageModel:
+    """A model's tables. symbol: its name in the image; top: the members of its struct; pools: bytes
+    of each pool. circle: bytes without the overhang of a pool that rotates by `step` bytes, else 0.
+    """
 
-    def model(self) -> ImageModel:
+    def __init__(self, image: Image, symbol: str, top: Mapping[str, Any]):
         """Raises ImageError if a table, or a tensor that it names, is not in the image."""
-        top = self.layout.decode(self.image.read(self.symbol.address, self.layout.bytes))
-        tensors = tuple(
-            ImageTensor(number, **one)
-            for number, one in enumerate(self.structs(TENSOR, top["tensors"], top["tensor_count"]))
-        )
-        layers = tuple(self._layers(top, len(tensors)))
-        stages = tuple(self._stages(top, len(layers)))
+        self.image, self.symbol, self.top = image, symbol, top
+        self.circle, self.step = int(top.get("circle", 0)), int(top.get("step", 0))
+        self.streamed, self.elsewhere = bool(top["streamed"]), bool(top.get("elsewhere", 0))
+        self.has_weights_file = bool(top.get("chunk_count", 0))
         pools = tuple(top[f"pool{i}"] for i in range(top.get("pool_count", 0)))
-        model = ImageModel(
-            symbol=self.symbol.name,
-            pools=pools or (top["pool_bytes"],),
-            tensors=tensors,
-            layers=layers,
-            stages=stages,
-            inputs=self._ports(top["inputs"], top["input_count"], len(tensors)),
-            outputs=self._ports(top["outputs"], top["output_count"], len(tensors)),
-            streamed=bool(top["streamed"]),
-            elsewhere=bool(top["elsewhere"]),
-            circle=top.get("circle", 0),
-            step=top.get("step", 0),
-            stream=self._stream(top.get("stream", 0), stages),
-        )
-        if sum(model.pools) != top["pool_bytes"]:
-            raise ImageError(f"pools of {model.pools} bytes are not {top['pool_bytes']} together")
-        return model
+        self.pools: tuple[int, ...] = pools or (top["pool_bytes"],)
+        if sum(self.pools) != top["pool_bytes"]:
+            raise ImageError(f"pools of {pools} bytes are not {top['pool_bytes']} together")
+        tensors = self._table(structs.TENSOR, "tensor")
+        self.tensors = tuple(ImageTensor(number, **one) for number, one in enumerate(tensors))
+        layers = enumerate(self._table(structs.LAYER, "layer"))
+        self.layers = tuple(self._layer(number, one) for number, one in layers)
+        self.stages = tuple(self._stages())
+        self.inputs, self.outputs = self._ports("input"), self._ports("output")
+        self.stream = self._stream(top["stream"]) if top.get("stream") else None
 
-    def _layers(self, top: Mapping[str, Any], tensors: int) -> Iterator[ImageLayer]:
-        for number, one in enumerate(self.structs(LAYER, top["layers"], top["layer_count"])):
-            inputs = self.numbers("H", one["inputs"], one.pop("input_count"))
-            kernel = self.image.function_at(one.pop("kernel"))
-            if one["descending"] > 1 or max((*inputs, one["output"])) >= tensors:
-                raise ImageError(f"layer {number} ({kernel}) names a tensor that is not there")
-            if not one["columns"] or not one["rows"] or one["columns"] > one["width"]:
-                raise ImageError(f"layer {number} ({kernel}) has calls of no columns or rows")
-            one |= {"inputs": inputs, "descending": bool(one["descending"])}
-            yield ImageLayer(number, kernel, **one)
+    def _table(self, members: str, name: str) -> list[dict[str, Any]]:
+        return self.image.structs(members, self.top[f"{name}s"], self.top[f"{name}_count"])
 
-    def _stages(self, top: Mapping[str, Any], layers: int) -> Iterator[ImageStage]:
+    def _layer(self, number: int, one: dict[str, Any]) -> ImageLayer:
+        kernel = self.image.function_at(one.pop("kernel"))
+        inputs = self.image.numbers("H", one.pop("inputs"), one.pop("input_count"))
+        output = one.pop("output")
+        if one["descending"] > 1 or max((*inputs, output)) >= len(self.tensors):
+            raise ImageError(f"layer {number} ({kernel}) names a tensor that is not there")
+        if not one["columns"] or not one["rows"] or one["columns"] > one["width"]:
+            raise ImageError(f"layer {number} ({kernel}) has calls of no columns or rows")
+        members = structs.PARAMS.get(parts(kernel)[0], "")
+        params = one.pop("params")
+        p = self.image.structs(members, params, 1)[0] if members else {}
+        ins, out = tuple(self.tensors[i] for i in inputs), self.tensors[output]
+        layer = ImageLayer(number, kernel, *parts(kernel), p, ins, out, **one)
+        if layer.kind != "recomputed":
+            return layer
+        size = (p[name] for name in ("height", "width", "channels"))
+        between = ImageTensor(BETWEEN + number, layer.scratch, p["ring"], 0, *size)
+        inner = self._within(layer, "inner_", ins=ins, out=between)
+        outer = self._within(layer, "outer_", ins=(between,), out=out)
+        return replace(layer, within=(inner, outer))
+
+    def _within(self, layer: ImageLayer, side: str, **ends: Any) -> ImageLayer:
+        """Returns one of the two layers of a recomputation."""
+        kernel = self.image.function_at(layer.p[f"{side}kernel"])
+        p = {name.removeprefix(side): value for name, value in layer.p.items()}
+        kind, form, packing = parts(kernel)
+        return replace(layer, kernel=kernel, kind=kind, form=form, packing=packing, p=p, **ends)
+
+    def _stages(self) -> Iterator[ImageStage]:
         behind = 0
-        for number, one in enumerate(self.structs(STAGE, top["stages"], top["stage_count"])):
-            if one["first"] != behind or not one["count"] or behind + one["count"] > layers:
-                raise ImageError(f"stage {number} does not begin with layer {behind}")
-            behind += one["count"]
-            parts = []
-            if one["schedule"]:
-                for part in self.structs(PART, one["parts"], one["part_count"]):
-                    entries = self.numbers("B", one["schedule"] + part["start"], part["length"])
-                    if any(entry >= one["count"] and entry != TAKE for entry in entries):
-                        raise ImageError(f"stage {number}'s schedule names a layer of another")
-                    parts.append((entries, part["times"]))
-            elif one["count"] > 1:
+        for number, one in enumerate(self._table(structs.STAGE, "stage")):
+            first, behind = behind, behind + one["count"]
+            if one["first"] != first or behind == first or behind > len(self.layers):
+                raise ImageError(f"stage {number} does not begin with layer {first}")
+            if not one["schedule"] and one["count"] > 1:
                 raise ImageError(f"stage {number} has several layers and no schedule")
-            yield ImageStage(
-                number, one["first"], one["count"], one["taken"], one["progress"], tuple(parts)
-            )
-        if behind != layers:
-            raise ImageError(f"stages end behind layer {behind} of {layers}")
+            parts = []
+            count = one["part_count"] if one["schedule"] else 0
+            for part in self.image.structs(structs.PART, one["parts"], count):
+                start, length = one["schedule"] + part["start"], part["length"]
+                entries = self.image.numbers("B", start, length)
+                if any(entry >= one["count"] and entry != TAKE for entry in entries):
+                    raise ImageError(f"stage {number}'s schedule names a layer of another")
+                parts.append((entries, part["times"]))
+            layers = self.layers[first:behind]
+            yield ImageStage(number, layers, one["taken"], one["progress"], tuple(parts))
+        if behind != len(self.layers):
+            raise ImageError(f"stages end behind layer {behind} of {len(self.layers)}")
 
-    def _ports(self, address: int, count: int, tensors: int) -> tuple[ImagePort, ...]:
-        ports = self.structs(IO, address, count)
-        if any(one["tensor"] >= tensors for one in ports):
+    def _ports(self, side: str) -> tuple[ImagePort, ...]:
+        ports = self._table(structs.PORT, side)
+        if any(one["tensor"] >= len(self.tensors) for one in ports):
             raise ImageError("an input or output names a tensor that is not there")
-        return tuple(ImagePort(**{**one, "name": self.image.text(one["name"])}) for one in ports)
+        for one in ports:
+            one |= {"name": self.image.text(one["name"]), "tensor": self.tensors[one["tensor"]]}
+        return tuple(ImagePort(**one) for one in ports)
 
-    def _stream(self, address: int, stages: tuple[ImageStage, ...]) -> ImageStream | None:
-        if not address:
-            return None
-        one = self.structs(STREAM, address, 1)[0]
-        one.pop("model")
-        calls = self.numbers("H", one.pop("calls"), stages[0].count)
-        again = self.numbers("H", one.pop("again"), stages[0].count)
-        if any(a >= c for a, c in zip(again, calls, strict=True)):
-            raise ImageError("a layer of the stream does not start over")
-        return ImageStream(calls, again, **one)
-
-
-def model_symbols(image: LinkedImage) -> list[ImageSymbol]:
-    """Returns the symbols of compiled models: NAME_model and the options of the image, which the
-    runtime's vmcu_init has, too."""
-    names = (one.name for one in image.symbols.values() if one.is_function)
-    inits = (re.fullmatch(INIT, name) for name in names)
-    options = next((init["options"] or "" for init in inits if init is not None), "")
-    symbols = [
-        one
-        for one in image.symbols.values()
-        if one.name.endswith(MODEL_NAME + options)
-        and len(one.name) > len(MODEL_NAME + options)
-        and not one.is_function
-        and image.has(one.address, one.bytes)
-    ]
-    return sorted(symbols, key=lambda one: one.address)
-
-
-def name_of(symbol: ImageSymbol) -> str:
-    """Returns a model's name: its symbol without _model and the options."""
-    return symbol.name.rpartition(MODEL_NAME)[0]
+    def _stream(self, address: int) -> ImageStream:
+        (one,) = self.image.structs(structs.STREAM, address, 1)
+        layers = self.stages[0].layers
+        calls, again = (self.image.numbers("H", one[n], len(layers)) for n in ("calls", "again"))
+        for layer, end, first in zip(layers, calls, again, strict=True):
+            if not first < end <= layer.rows * layer.across:
+                raise ImageError(f"the calls of layer {layer.number} do not start over")
+        return ImageStream(calls, again, one["rows"])

@@ -3,15 +3,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import tflite
 
-from .nodes import PlainNode, WeightNode, as_bytes
+from .nodes import POINT, Axes, Bounds, FileNodes, FileTensor, PlainNode, WeightNode
 
 CUTTING = {"RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "MAXIMUM", "MINIMUM"}
 PLAIN = {"ADD": "sum", "AVERAGE_POOL_2D": "mean", "MEAN": "mean", "SOFTMAX": "softmax"}
+# Of a node in front: bytes before and behind, by axis.
+NO_PADS = np.zeros((4, 2), np.int64)
+BOUNDS = {"RELU": (0, None), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1), "NONE": (None, None)}
+WEIGHTED = {
+    "CONV_2D": tflite.Conv2DOptions,
+    "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions,
+    "FULLY_CONNECTED": tflite.FullyConnectedOptions,
+}
 
 
 def _names(enum: type) -> dict[int, str]:
@@ -19,124 +29,120 @@ def _names(enum: type) -> dict[int, str]:
 
 
 class TfliteFile:
-    """Convolutions and fully connected layers of all subgraphs."""
+    """Convolutions and fully connected layers of all subgraphs, and nodes without weights."""
 
     DTYPES: ClassVar = {"INT8": "i1", "UINT8": "u1", "INT32": "<i4", "INT16": "<i2", "INT64": "<i8"}
 
     def __init__(self, data: bytes):
-        self.plain: list[PlainNode] = []
         self.model = tflite.Model.GetRootAs(data)
-        self.operators = _names(tflite.BuiltinOperator)
-        self.types = _names(tflite.TensorType)
+        operators, self.types = _names(tflite.BuiltinOperator), _names(tflite.TensorType)
         codes = (self.model.OperatorCodes(i) for i in range(self.model.OperatorCodesLength()))
-        used = {self.operators.get(max(c.BuiltinCode(), c.DeprecatedBuiltinCode())) for c in codes}
-        self.cuts = bool(used & CUTTING)
+        self.codes = [operators.get(max(c.BuiltinCode(), c.DeprecatedBuiltinCode())) for c in codes]
+        self.cuts = bool({*self.codes} & CUTTING)
 
-    def nodes(self) -> list[WeightNode]:
-        nodes = []
+    def nodes(self) -> FileNodes:
+        nodes = FileNodes()
         for index in range(self.model.SubgraphsLength()):
             graph = self.model.Subgraphs(index)
+            padded: dict[int, np.ndarray] = {}
             for number in range(graph.OperatorsLength()):
                 one = graph.Operators(number)
-                code = self.model.OperatorCodes(one.OpcodeIndex())
-                name = self.operators.get(max(code.BuiltinCode(), code.DeprecatedBuiltinCode()), "")
+                name = self.codes[one.OpcodeIndex()]
+                numbers = [one.Inputs(i) for i in range(one.InputsLength()) if one.Inputs(i) >= 0]
+                tensors = [graph.Tensors(number) for number in (*numbers, one.Outputs(0))]
                 if name in PLAIN:
-                    self._plain(graph, one, name)
-                elif name in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
-                    node = self._node(graph, one, name)
-                    nodes += [node] if node is not None else []
+                    del tensors[1 : 2 if name == "MEAN" else 1]
+                    nodes.plain.extend(self._plain(one, name, tensors))
+                elif name in WEIGHTED:
+                    pads = padded.get(numbers[0], NO_PADS)[1:3, 0]
+                    nodes.weighted.extend(self._weighted(one, name, tensors, pads))
+                elif name in ("PAD", "PADV2"):
+                    before = self._tensor(tensors[1]).values
+                    if before is not None and before.shape == NO_PADS.shape:
+                        padded[one.Outputs(0)] = before
         return nodes
 
-    def _bounds(
-        self, one: tflite.Operator, name: str, scale: float, zero: int
-    ) -> tuple[int, int] | None:
-        """The bounds of the fused activation."""
-        options = {
-            "CONV_2D": tflite.Conv2DOptions,
-            "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions,
-            "FULLY_CONNECTED": tflite.FullyConnectedOptions,
-        }[name]()
-        if one.BuiltinOptions() is not None:
-            options.Init(one.BuiltinOptions().Bytes, one.BuiltinOptions().Pos)
-        kind = _names(tflite.ActivationFunctionType)[options.FusedActivationFunction()]
-        if kind == "NONE" and self.cuts:
-            return None
-        low, high = {"NONE": (None, None), "RELU": (0, None), "RELU6": (0, 6)}.get(kind, (-1, 1))
-        return as_bytes(low, high, scale, zero)
+    def _is_bytes(self, tensor: tflite.Tensor) -> bool:
+        return self.types[tensor.Type()] in ("INT8", "UINT8")
 
-    def _plain(self, graph: tflite.SubGraph, one: tflite.Operator, name: str) -> None:
-        """Notes a node without weights if its tensors are int8 or uint8."""
-        numbers = [*(one.Inputs(i) for i in range(one.InputsLength())), one.Outputs(0)]
-        tensors = [graph.Tensors(number) for number in numbers]
-        if name == "MEAN":
-            del tensors[1]
-        kinds = {self.types[tensor.Type()] for tensor in tensors}
-        pairs = [self._scales(tensor) for tensor in tensors]
-        if len(kinds) > 1 or not kinds <= {"INT8", "UINT8"} or not all(len(s) for s, _ in pairs):
-            return
-        scales, is_unsigned = [float(s[0]) for s, _ in pairs], "UINT8" in kinds
+    def _plain(
+        self, one: tflite.Operator, name: str, tensors: list[tflite.Tensor]
+    ) -> list[PlainNode]:
+        """Returns a node without weights if its tensors are int8 or uint8."""
+        if len({tensor.Type() for tensor in tensors}) > 1 or not self._is_bytes(tensors[0]):
+            return []
+        ends = [self._tensor(tensor) for tensor in tensors]
         if name == "SOFTMAX":
-            options = tflite.SoftmaxOptions()
-            options.Init(one.BuiltinOptions().Bytes, one.BuiltinOptions().Pos)
-            scales[0] *= options.Beta()
-        zeros = tuple(int(z[0]) - 128 * is_unsigned for _, z in pairs)
-        kind = PLAIN[name]
-        self.plain.append(PlainNode(kind, tuple(scales), zeros, False, is_unsigned))
-
-    def _constant(self, tensor: tflite.Tensor) -> np.ndarray | None:
-        data = self.model.Buffers(tensor.Buffer()).DataAsNumpy()
-        if isinstance(data, int) or not len(data):
-            return None
-        shape = [tensor.Shape(i) for i in range(tensor.ShapeLength())]
-        kind = self.types[tensor.Type()]
-        if kind == "INT4":
-            low = (data.astype(np.int8) << 4) >> 4
-            whole = np.stack([low, data.astype(np.int8) >> 4], axis=1).ravel()
-            return whole[: int(np.prod(shape))].astype(np.int64).reshape(shape)
-        values = np.frombuffer(data.tobytes(), self.DTYPES[kind]).astype(np.int64)
-        return values.reshape(shape)
-
-    def _scales(self, tensor: tflite.Tensor) -> tuple[np.ndarray, np.ndarray]:
-        quantization = tensor.Quantization()
-        scales = np.atleast_1d(quantization.ScaleAsNumpy()).astype(np.float64)
-        zeros = np.atleast_1d(quantization.ZeroPointAsNumpy()).astype(np.int64)
-        return scales, zeros
-
-    def _node(self, graph: tflite.SubGraph, one: tflite.Operator, name: str) -> WeightNode | None:
-        tensors = [
-            graph.Tensors(one.Inputs(i)) for i in range(one.InputsLength()) if one.Inputs(i) >= 0
-        ]
-        out = graph.Tensors(one.Outputs(0))
-        weights = self._constant(tensors[1])
-        if weights is None or self.types[tensors[0].Type()] not in ("INT8", "UINT8"):
-            return None
-        bias = self._constant(tensors[2]) if len(tensors) > 2 else None
-        shift = 128 if self.types[tensors[0].Type()] == "UINT8" else 0
-        factors, zeros = self._scales(tensors[1])
-        if self.types[tensors[1].Type()] == "UINT8":
-            weights, zeros = weights - 128, zeros - 128
-        window = (1, 1)
-        if name == "DEPTHWISE_CONV_2D":
-            window = weights.shape[1:3]
-            weights = weights.reshape(-1, weights.shape[3]).T
-        elif name == "CONV_2D":
-            window = weights.shape[1:3]
-        weights = weights.reshape(len(weights), -1) - (zeros[0] if len(zeros) else 0)
-        into, of_input = self._scales(tensors[0])
-        scale, of_output = self._scales(out)
-        count = len(weights)
-        return WeightNode(
-            name=(out.Name() or b"").decode("utf-8", "replace"),
-            kind="depthwise"
-            if name.startswith("DEPTH")
-            else "dense"
-            if window == (1, 1)
-            else "conv",
-            weights=weights,
-            bias=np.zeros(count, np.int64) if bias is None else bias.ravel(),
-            scales=np.broadcast_to(into[0] * factors / scale[0], count),
-            window=(int(window[0]), int(window[1])),
-            zeros=(int(of_input[0]) - shift, int(of_output[0]) - shift),
-            is_float=False,
-            bounds=self._bounds(one, name, scale[0], int(of_output[0]) - shift),
+            beta = _options(one, tflite.SoftmaxOptions).Beta()
+            ends[0] = replace(ends[0], scale=ends[0].scale * beta)
+        return (
+            [PlainNode.of(PLAIN[name], ends, is_float=False)]
+            if all(len(e.scale) for e in ends)
+            else []
         )
+
+    def _bounds(self, one: tflite.Operator, name: str) -> Bounds | None:
+        """The bounds of the fused activation."""
+        activation = _options(one, WEIGHTED[name]).FusedActivationFunction()
+        kind = _names(tflite.ActivationFunctionType)[activation]
+        return None if kind == "NONE" and self.cuts else BOUNDS.get(kind, (-1, 1))
+
+    def _tensor(self, tensor: tflite.Tensor) -> FileTensor:
+        data, kind = self.model.Buffers(tensor.Buffer()).DataAsNumpy(), self.types[tensor.Type()]
+        shape = [tensor.Shape(i) for i in range(tensor.ShapeLength())]
+        values = None
+        if kind == "INT4" and not isinstance(data, int):
+            halves = np.stack([(data.astype(np.int8) << 4) >> 4, data.astype(np.int8) >> 4], axis=1)
+            values = halves.ravel()[: int(np.prod(shape))].reshape(shape)
+        elif kind in self.DTYPES and not isinstance(data, int) and len(data):
+            values = np.frombuffer(data.tobytes(), self.DTYPES[kind]).reshape(shape)
+        of = tensor.Quantization()
+        scale, zero = (
+            (np.zeros(0), np.zeros(1)) if of is None else (of.ScaleAsNumpy(), of.ZeroPointAsNumpy())
+        )
+        return FileTensor.of(values, np.asarray(scale, np.float64), zero, kind == "UINT8")
+
+    def _weighted(
+        self, one: tflite.Operator, name: str, tensors: list[tflite.Tensor], pads: np.ndarray
+    ) -> list[WeightNode]:
+        into, weights, *biases, out = (self._tensor(tensor) for tensor in tensors)
+        if weights.values is None or not self._is_bytes(tensors[0]):
+            return []
+        values, axes, kind = weights.values, POINT, "dense"
+        if name != "FULLY_CONNECTED":
+            sides = zip(values.shape[1:3], *map(_sides, (tensors[0], tensors[-1])), strict=True)
+            axes = _axes(_options(one, WEIGHTED[name]), sides, pads)
+            kind = "conv" if axes != POINT else "dense"
+        if name == "DEPTHWISE_CONV_2D":
+            values, kind = values.reshape(-1, values.shape[3]).T, "depthwise"
+        text = (tensors[-1].Name() or b"").decode("utf-8", "replace")
+        bias = biases[0].values if biases else None
+        weights = replace(weights, values=values, zero=weights.zero[:1])
+        bounds = self._bounds(one, name)
+        return [WeightNode.of((text, kind, axes), weights, bias, (into, out), bounds)]
+
+
+def _options(one: tflite.Operator, kind: type) -> Any:
+    options = kind()
+    if one.BuiltinOptions() is not None:
+        options.Init(one.BuiltinOptions().Bytes, one.BuiltinOptions().Pos)
+    return options
+
+
+def _sides(tensor: tflite.Tensor) -> tuple[int, int]:
+    return tensor.Shape(1), tensor.Shape(2)
+
+
+def _axes(options: Any, sides: Iterable[Sequence[int]], pads: np.ndarray) -> Axes:
+    """The axes of a window. sides: of the window, the input and the output, by axis;
+    pads: of a node in front."""
+    steps = (
+        (options.StrideH(), options.DilationHFactor()),
+        (options.StrideW(), options.DilationWFactor()),
+    )
+    axes = []
+    for (taps, before, behind), (stride, dilation), pad in zip(sides, steps, pads, strict=True):
+        over = (behind - 1) * stride + (taps - 1) * dilation + 1 - before
+        is_same = options.Padding() == tflite.Padding.SAME
+        axes.append((int(taps), stride, dilation, int(pad) + (max(over, 0) // 2 if is_same else 0)))
+    return tuple(axes)

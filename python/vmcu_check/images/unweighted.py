@@ -7,17 +7,15 @@ all pairs of bytes, factors and tables of exponentials within TOLERANCE of the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from . import params
-from .elf import LinkedImage
+from .elf import Image
 from .nodes import PlainNode
+from .pool import FaultError
 from .scaling import scaled
 from .tables import ImageLayer, ImageModel
-from .walk import FaultError
 
 TOLERANCE = 1e-6
 # Of TensorFlow Lite's sum: inputs are shifted to the left.
@@ -26,23 +24,22 @@ ENTRIES = 256
 KEPT, OF_256, OF_SUM, OF_SUM_FLOAT = range(4)
 
 
-def check(image: LinkedImage, model: ImageModel, nodes: Sequence[PlainNode]) -> int:
+def check(model: ImageModel, nodes: Sequence[PlainNode]) -> int:
     """Compares layers of these kinds with the nodes of their kind; returns how many it compared.
 
     Raises FaultError for the first one that is none of them.
     """
     compared = 0
     for layer in model.layers:
-        kind = params.parts(layer.kernel)[0]
+        kind = layer.kind
         alike = {"add": "sum", "softmax_tflite": "softmax", "softmax_onnx": "softmax"}.get(
             kind, "mean" if kind.startswith("average_pool") else ""
         )
         mine = [node for node in nodes if node.kind == alike]
         if not alike or not mine:
             continue
-        p = params.read(image, layer.kernel, layer.params)
         fits = {"sum": _is_sum, "mean": _is_mean, "softmax": _is_softmax}[alike]
-        if not any(fits(image, layer, p, node) for node in mine):
+        if not any(fits(model.image, layer, node) for node in mine):
             raise FaultError(
                 f"layer {layer.number} ({layer.kernel}): its constants are those of no {alike} in"
                 " the file"
@@ -51,8 +48,8 @@ def check(image: LinkedImage, model: ImageModel, nodes: Sequence[PlainNode]) -> 
     return compared
 
 
-def _is_sum(image: LinkedImage, layer: ImageLayer, p: Mapping[str, Any], node: PlainNode) -> bool:
-    q = np.arange(-128, 128)
+def _is_sum(image: Image, layer: ImageLayer, node: PlainNode) -> bool:
+    q, p = np.arange(-128, 128), layer.p
     lines = (q * p["a_scale"] >> 8)[:, None] + (q * p["b_scale"] >> 8) + p["bias"]
     mine = np.clip(lines >> p["shift"], -128, 127)
     wanted = np.clip((_float_sum if node.is_float else _fixed_sum)(node), -128, 127)
@@ -83,8 +80,8 @@ def _float_sum(node: PlainNode) -> np.ndarray:
     return np.rint(total).astype(np.int64) - offset
 
 
-def _is_mean(image: LinkedImage, layer: ImageLayer, p: Mapping[str, Any], node: PlainNode) -> bool:
-    real = node.scales[0] / node.scales[1]
+def _is_mean(image: Image, layer: ImageLayer, node: PlainNode) -> bool:
+    real, p = node.scales[0] / node.scales[1], layer.p
     if p["output_zero"] != node.zeros[1] or p["input_zero"] != node.zeros[0]:
         return p["rescale"] == KEPT and node.zeros[0] == node.zeros[1] and real == 1
     count = p["kernel_h"] * p["kernel_w"]
@@ -95,10 +92,8 @@ def _is_mean(image: LinkedImage, layer: ImageLayer, p: Mapping[str, Any], node: 
     return abs(factor - wanted) <= TOLERANCE * wanted and (p["rescale"] != KEPT or real == 1)
 
 
-def _is_softmax(
-    image: LinkedImage, layer: ImageLayer, p: Mapping[str, Any], node: PlainNode
-) -> bool:
-    table = np.frombuffer(image.read(p["exp"], 4 * ENTRIES), "<u4").astype(np.float64)
+def _is_softmax(image: Image, layer: ImageLayer, node: PlainNode) -> bool:
+    table = np.frombuffer(image.read(layer.p["exp"], 4 * ENTRIES), "<u4").astype(np.float64)
     wanted = np.exp(-node.scales[0] * np.arange(ENTRIES))
     first = table[0] if layer.kernel.endswith("onnx") else 2.0**31
     return bool((np.abs(table / max(first, 1.0) - wanted) <= TOLERANCE).all())
