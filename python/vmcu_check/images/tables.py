@@ -161,6 +161,8 @@ class ImageModel:
         self.image, self.symbol, self.top = image, symbol, top
         self.circle, self.step = int(top.get("circle", 0)), int(top.get("step", 0))
         self.streamed, self.elsewhere = bool(top["streamed"]), bool(top.get("elsewhere", 0))
+        if top["streamed"] + top.get("elsewhere", 0) > 1:
+            raise ImageError("its input is neither pushed, external nor in the pool")
         self.has_weights_file = bool(top.get("chunk_count", 0))
         pools = tuple(top[f"pool{i}"] for i in range(top.get("pool_count", 0)))
         self.pools: tuple[int, ...] = pools or (top["pool_bytes"],)
