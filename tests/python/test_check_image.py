@@ -183,6 +183,14 @@ def test_tensors_that_overlap(tmp_path: Path) -> None:
         check(one, None, 0, reference_of)
 
 
+def test_a_huge_pool(tmp_path: Path) -> None:
+    image = kept("hello", "m4")
+    (symbol,) = (s for s in tables(image) if s.name.startswith("model_model"))
+    one = changed(image, tmp_path, symbol.address + 7, b"\x10")
+    with pytest.raises(ImageError, match="pools have more than"):
+        check(one, None, 0, reference_of)
+
+
 @pytest.mark.parametrize("size", ["height", "width", "channels"])
 def test_a_huge_tensor(size: str, tmp_path: Path) -> None:
     """It is refused before it costs memory."""

@@ -23,6 +23,8 @@ from .tables import ON_STACK, TAKE, ImageLayer, ImageModel, ImageStage, ImageTen
 STACK_SCRATCH, WORD = 256, 4
 # Of tensors and windows: more is damage.
 MOST_BYTES, MOST_TAPS = 1 << 24, 1 << 16
+# Of all pools: the replay needs 16 bytes of memory for each byte.
+MOST_POOL_BYTES = 1 << 25
 # Of a model that keeps state, hops that are replayed at most.
 MOST_HOPS = 4096
 NOTHING = np.zeros(0, np.int64)
@@ -42,6 +44,8 @@ class ImageReplay:
         self.model = model
         if any(tensor.bytes > MOST_BYTES for tensor in model.tensors):
             raise ImageError(f"a tensor has more than {MOST_BYTES} bytes")
+        if sum(model.pools) > MOST_POOL_BYTES:
+            raise ImageError(f"its pools have more than {MOST_POOL_BYTES} bytes")
         for layer in model.layers:
             _check_layer(layer)
         self.pool = PoolKeys.of(model)
