@@ -25,6 +25,7 @@ from vmcu_tools.commands.parser import MACHINE, OUTPUT, WEAR, titled
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE
 from vmcu_tools.paths import optional
+from vmcu_tools.planner.options import spelled
 from vmcu_tools.values import COUNTED_ON, count, is_container, machine
 
 if TYPE_CHECKING:
@@ -95,6 +96,13 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="add the modelled cost of flash with N wait states behind small caches",
     )
     serial_flash_option(bench)
+    where.add_argument(
+        "--inputs",
+        type=count,
+        metavar="N",
+        help="also count N inputs, edge cases and random ones, and print the most instructions and "
+        "their spread",
+    )
     titled(bench, OUTPUT).add_argument(
         "--keep",
         type=Path,
@@ -149,6 +157,7 @@ def _wear(args: argparse.Namespace) -> int:
         "--serial": args.serial is not None,
         "--flash-wait": args.flash_wait is not None,
         "--flash-bus": args.flash_bus is not None,
+        "--inputs": args.inputs is not None,
         "--keep": args.keep is not None,
         "--hop": bool(args.hop),
         "--state": args.state is not None,
@@ -181,11 +190,11 @@ def _check(args: argparse.Namespace) -> None:
         wear.options(unused)
         of_wear = changed(args, vars(unused.parse_args([])))
         refuse_with(of_wear, "{} requires --wear", "add --wear, or leave it out", args.model)
-    of_a_model = (args.flash_wait, args.flash_bus, args.keep, args.board, args.hop or None)
-    if args.model is None and any(option is not None for option in of_a_model):
-        raise UserError(
-            Problem("--board, --flash-bus, --flash-wait, --keep, --hop require a model", "name one")
-        )
+    of_a_model = ("board", "flash_bus", "flash_wait", "inputs", "keep")
+    given = any(getattr(args, name) is not None for name in of_a_model) or args.hop
+    if args.model is None and given:
+        options = ", ".join(map(spelled, (*of_a_model, "hop")))
+        raise UserError(Problem(f"{options} require a model", "name one"))
     on_zephyr = (args.on or "").startswith(ZEPHYR)
     if args.measure and args.board is None and not on_zephyr:
         remedy = f"add --board NAME, which `vmcu boards` lists, or --on {ZEPHYR}BOARD"
@@ -198,6 +207,7 @@ def _check(args: argparse.Namespace) -> None:
         others = {
             "--flash-wait": args.flash_wait is not None,
             "--flash-bus": args.flash_bus is not None,
+            "--inputs": args.inputs is not None,
             "--keep": args.keep is not None,
         }
         reason = "{} cannot be combined with --measure"
@@ -217,6 +227,7 @@ def _stream(args: argparse.Namespace) -> StreamBench:
         "--board": args.board is not None,
         "--flash-wait": args.flash_wait is not None,
         "--flash-bus": args.flash_bus is not None,
+        "--inputs": args.inputs is not None,
     }
     refuse_with(others, "--hop cannot be combined with {}", "leave out one of the two", args.model)
     if is_container(args.model):
@@ -270,7 +281,9 @@ def _report(args: argparse.Namespace) -> BenchReport:
     if is_container(args.model):
         report = _of_container(args, name, target, flash)
     else:
-        report = model.bench(compiled(args), name, target, flash=flash, keep=args.keep)
+        report = model.bench(
+            compiled(args), name, target, flash=flash, keep=args.keep, inputs=args.inputs or 0
+        )
     if board is None:
         return report
     manual = "" if part is None or args.flash_bus else f", by {part.manual}"
@@ -299,4 +312,4 @@ def _of_container(
 
     container = opened(args)
     target = target_of(target, container, args.model).name
-    return bench(container, name, target, flash, args.keep)
+    return bench(container, name, target, flash, args.keep, args.inputs or 0)

@@ -38,6 +38,7 @@ def bench(
     target: str,
     flash: Flash | None = None,
     keep: Path | None = None,
+    inputs: int = 0,
     seed: int = 0,
 ) -> BenchReport:
     """Runs bench() of bench/model.py for a container that the target loads; its layers have no
@@ -51,6 +52,6 @@ def bench(
         (("(between layers)", "executor", 0), *rows),
         lambda folder: machine.build_container(opened, folder),
     )
-    report, outputs = counted(subject, machine, name, sample, flash, keep)
+    report, outputs = counted(subject, machine, name, sample, flash, keep, inputs)
     compare(plan, expected(opened, machine, [sample])[0], outputs, target)
     return report

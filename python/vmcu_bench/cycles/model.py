@@ -39,6 +39,7 @@ from ..runners.counting import (
 from ..runners.qemu import QemuRunner
 from ..runners.samples import Sample, make_samples
 from .energy import Energy, estimate
+from .spread import Spread, inputs_of, instructions_of, spread_of
 from .timing import PER_INSTRUCTION, said_of, timing_of
 
 # Of the cores whose table of layers the plugin of runners/counting.py reads.
@@ -124,6 +125,7 @@ class BenchReport:
     energy: Energy | None = None
     time: Time | None = None
     memories: tuple[MemoryBench, ...] = ()
+    inputs: Spread | None = None
 
 
 def on_board(report: BenchReport, part: Board, flash: Flash | None, source: str) -> BenchReport:
@@ -166,8 +168,9 @@ def bench(
     seed: int = 0,
     flash: Flash | None = None,
     keep: Path | None = None,
+    inputs: int = 0,
 ) -> BenchReport:
-    """Counts one inference on one random input.
+    """Counts one inference on one random input, and the instructions on so many `inputs`.
 
     flash: where code and constants are, None for a memory without wait states. keep: a folder for
     the image that was counted. Raises RunnerError if the outputs are not the model's:
@@ -177,7 +180,7 @@ def bench(
     sample = make_samples(plan.graph, 1, 0, seed)[0]
     files = emit(plan, MODEL_NAME).all_files
     subject = Subject(plan, tuple(rows(plan)), lambda at: machine.build(files, MODEL_NAME, at))
-    report, outputs = counted(subject, machine, name, sample, flash, keep)
+    report, outputs = counted(subject, machine, name, sample, flash, keep, inputs)
     check_outputs(plan, sample, outputs, target)
     return report
 
@@ -199,8 +202,9 @@ def counted(
     sample: Sample,
     flash: Flash | None,
     keep: Path | None,
+    inputs: int,
 ) -> tuple[BenchReport, list[np.ndarray]]:
-    """The counts of one inference, and its outputs. keep: as in bench()."""
+    """The counts of one inference, and its outputs. keep, inputs: as in bench()."""
     plan = subject.plan
     with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
         folder = Path(text)
@@ -215,8 +219,13 @@ def counted(
         pools = pool_counts(folder)
         if keep is not None:
             machine.keep(image, keep, name)
+        spread = None
+        if inputs:
+            samples = inputs_of(plan.graph, inputs)
+            each = instructions_of(machine, image, MODEL_NAME, plan, samples)
+            spread = spread_of(each, subject.rows)
     made = report(subject, name, machine, counts, spent, flash)
-    return replace(made, memories=memories(plan.regions, pools)), results[0]
+    return replace(made, memories=memories(plan.regions, pools), inputs=spread), results[0]
 
 
 def memories(regions: Sequence[Region], counts: Sequence[PoolCounts]) -> tuple[MemoryBench, ...]:

@@ -167,7 +167,7 @@ def _counted(machine: QemuRunner, image: Path, plan: Plan, rows: np.ndarray) -> 
     counting = CountingRunner.of(machine, markers_of(image, MODEL_NAME))
     answers, counts = counting.count(folder, lambda t: t.stream(image, plan, rows))
     cycles = cycles_of(machine, image, blocks_of(folder), len(counts))
-    return _Run(counts, cycles, calls_in(folder), answers)
+    return _Run(counts, cycles, calls_in(folder).sum(axis=1).tolist(), answers)
 
 
 def _hop(subject: StreamSubject, first: _Run, all_: _Run) -> list[LayerBench]:

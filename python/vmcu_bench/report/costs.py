@@ -15,10 +15,13 @@ from ..cores.instructions import Spent
 from ..cycles.energy import MORE
 from ..cycles.kernels import KernelBench
 from ..cycles.model import BenchReport, LayerBench
+from ..cycles.spread import Spread
 from ..image.size import PARTS, SizeReport
 
 COUNTS = ("instructions", "instructions per MAC", "RAM loads", "flash loads", "stores")
 CYCLES = ("cycles", "cycles per MAC")
+# Layers whose instructions depend on the input that a report lists.
+SPREAD_LAYERS = 5
 SPENT = tuple(field.name for field in fields(Spent))
 
 
@@ -81,11 +84,21 @@ def print_bench(report: BenchReport, console: Console) -> None:
         time = report.time
         taken = f"{time.milliseconds:,.2f} ms at {time.megahertz:g} MHz on {time.board}"
         say(console, f"{taken}: {time.known}")
+    if report.inputs is not None:
+        print_spread(report.inputs, console)
     if report.compiler is not None:
         say(console, f"compiler: {report.compiler}")
     if report.energy is not None:
         energy = f"energy, {report.energy.scope}, estimated: {report.energy.microjoule:,.2f} uJ"
         say(console, f"{energy}; a whole microcontroller needs {MORE} (`vmcu help cycles.md`)")
+
+
+def print_spread(spread: Spread, console: Console) -> None:
+    """The instructions over several inputs, and the layers whose instructions differ most."""
+    figures = f"most {spread.most:,} instructions, spread {spread.spread:,}"
+    say(console, f"{spread.inputs} inputs: {figures} ({spread.percent:g} %)")
+    for layer in spread.layers[:SPREAD_LAYERS]:
+        say(console, f"  {layer.name} ({layer.op}): {layer.least:,} to {layer.most:,}")
 
 
 def print_kernels(results: Sequence[KernelBench], console: Console) -> None:

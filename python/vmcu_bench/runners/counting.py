@@ -203,9 +203,10 @@ def pool_counts(folder: Path) -> list[PoolCounts]:
     return [PoolCounts(*map(int, line.split())) for line in lines]
 
 
-def calls_in(folder: Path) -> list[int]:
-    """Instructions of each call of an entry that the image which ran in `folder` made."""
-    return [int(line) for line in (folder / CALLS_FILE).read_text().split()]
+def calls_in(folder: Path) -> np.ndarray:
+    """Instructions of each call of an entry that the image which ran in `folder` made: int64
+    (calls, rows), of the executor and of each layer."""
+    return np.loadtxt(folder / CALLS_FILE, np.int64, ndmin=2)
 
 
 def blocks_of(folder: Path) -> list[Block]:

@@ -22,11 +22,12 @@
  * line for each run of instructions and row of the counts: the row, the run's first address and the
  * one behind its last, how often it ran, and how often it went on elsewhere than behind its end,
  * which only a taken branch does. With each=FILE, that file gets a line for each time that counting
- * stopped: the instructions since it started. With pool=ADDRESS and end=ADDRESS, each as often as
- * there are pools, and pools=FILE, that file gets a line for each: loads and stores there. With
- * granule=BYTES, flash is behind two caches (caches.h) of so many bytes an entry, code=ENTRIES for
- * instructions and data=ENTRIES for loads. Each line of the counts then ends with how often code
- * was not there after a jump, behind the granule before, and how often data was not.
+ * stopped: the instructions since it started, of the executor and of each layer. With pool=ADDRESS
+ * and end=ADDRESS, each as often as there are pools, and pools=FILE, that file gets a line for
+ * each: loads and stores there. With granule=BYTES, flash is behind two caches (caches.h) of so
+ * many bytes an entry, code=ENTRIES for instructions and data=ENTRIES for loads. Each line of the
+ * counts then ends with how often code was not there after a jump, behind the granule before, and
+ * how often data was not.
  */
 
 #include <stdlib.h>
@@ -70,7 +71,6 @@ static const char *blocks_file;
 static const char *pools_file;
 static const char *each_file;
 static FILE *each;
-static uint64_t since; /* instructions of the inference that is counted */
 static struct block *blocks;
 static struct runs *previous_runs; /* of the block before and its row, NULL outside an inference */
 
@@ -137,10 +137,11 @@ static void fetch_block(const struct block *b)
 /** An inference is over. */
 static void note_inference(void)
 {
-	if (each != NULL) {
-		fprintf(each, "%" PRIu64 "\n", since);
+	for (uint64_t i = 0; each != NULL && i <= layers; i++) {
+		fprintf(each, "%" PRIu64 "%c", rows[i].instructions - rows[i].noted,
+			(i < layers) ? ' ' : '\n');
+		rows[i].noted = rows[i].instructions;
 	}
-	since = 0U;
 }
 
 static void block_executed(unsigned int cpu, void *opaque)
@@ -174,7 +175,6 @@ static void block_executed(unsigned int cpu, void *opaque)
 	previous_runs = (active == NULL) ? NULL : &b->runs[active - rows];
 	if (active != NULL) {
 		active->instructions += b->instructions;
-		since += b->instructions;
 		previous_runs->executed++;
 		if (granule > 0U) {
 			fetch_block(b);

@@ -31,6 +31,7 @@ struct block {
 struct counts {
 	uint64_t calls;
 	uint64_t instructions;
+	uint64_t noted; /* instructions of the inferences that are over */
 	uint64_t loads_ram;
 	uint64_t loads_flash;
 	uint64_t stores;
