@@ -106,6 +106,8 @@ class Op:
         stay, so that the least and the largest are those of the least and largest inputs
     always_has: requantisers, of REQUANTISERS, that no build of the kernel can leave out
     fetches: the graph input whose bytes it reads where the caller has them, "" for none
+    data_dependent: what its instructions depend on besides shapes, and by how much; "" if they are
+        as many for every input
     """
 
     clamps: ClassVar[bool] = False
@@ -120,9 +122,15 @@ class Op:
     monotone: ClassVar[bool] = False
     always_has: ClassVar[frozenset[str]] = frozenset()
     fetches = ""
+    data_dependent: ClassVar[str] = ""
 
     act_min: int = field(default=INT8_MIN, kw_only=True)
     act_max: int = field(default=INT8_MAX, kw_only=True)
+
+    @property
+    def is_data_dependent(self) -> bool:
+        """True if `data_dependent` is about this op, not about another form of it."""
+        return bool(self.data_dependent)
 
     @property
     def by_channel(self) -> bool:

@@ -18,8 +18,9 @@ from vmcu_tools.kernels.targets import SUFFIXES, named
 
 KB = 1024
 EXECUTOR = ("vmcu_init", "vmcu_input", "vmcu_invoke", "vmcu_output")
-# Of all kernels, by a board of each target, in KB.
-LIMITS = {"qemu:m4": 30, "qemu:m3": 34, "qemu:m55": 32, "qemu:m0": 32, "qemu:rv32": 32}
+# Of all kernels, by a board of each target, in KB. RV32 scales in integers instead of the library's
+# float functions, which are not counted here: images are smaller.
+LIMITS = {"qemu:m4": 30, "qemu:m3": 34, "qemu:m55": 32, "qemu:m0": 32, "qemu:rv32": 33}
 SMALL = ("vmcu_pointwise", "vmcu_depthwise_3_1", "vmcu_depthwise_3_2", "vmcu_add")
 
 

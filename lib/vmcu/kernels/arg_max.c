@@ -2,20 +2,20 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-#include <vmcu/access.h>
 #include <vmcu/operators.h>
+
+#include "support.h"
 
 static uint32_t place_of_extreme(const struct vmcu_arg_max_params *p, const int8_t *src,
 				 uint32_t channels)
 {
+	const int32_t least = p->last ? -1 : 0;
 	uint32_t found = 0;
 
 	for (uint32_t c = 1; c < channels; c++) {
 		const int32_t more = p->smallest ? src[found] - src[c] : src[c] - src[found];
 
-		if (more > 0 || (more == 0 && p->last)) {
-			found = c;
-		}
+		found ^= (found ^ c) & (uint32_t)vmcu_below(least, more);
 	}
 	return found;
 }

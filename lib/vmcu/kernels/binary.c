@@ -67,7 +67,7 @@ static int32_t smaller_operand(const struct vmcu_binary_params *p, int32_t a, in
 	const int32_t x = scale_operand(p, &p->a, a);
 	const int32_t y = scale_operand(p, &p->b, b);
 
-	return (x < y) ? x : y;
+	return vmcu_at_most(x, y);
 }
 
 static int32_t larger_operand(const struct vmcu_binary_params *p, int32_t a, int32_t b)
@@ -75,7 +75,7 @@ static int32_t larger_operand(const struct vmcu_binary_params *p, int32_t a, int
 	const int32_t x = scale_operand(p, &p->a, a);
 	const int32_t y = scale_operand(p, &p->b, b);
 
-	return (x > y) ? x : y;
+	return vmcu_at_least(x, y);
 }
 
 static int32_t apply_prelu(const struct vmcu_binary_params *p, int32_t a, int32_t b)

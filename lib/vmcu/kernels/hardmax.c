@@ -13,13 +13,13 @@ VMCU_SMALL void vmcu_hardmax(const struct vmcu_call *call)
 
 	for (uint32_t x = 0; x < call->columns; x++) {
 		const int32_t top = vmcu_maximum(src, out->channels);
-		bool found = false;
+		int32_t left = p->one - p->zero;
 
 		for (uint32_t c = 0; c < out->channels; c++) {
-			const bool largest = src[c] == top;
+			const int32_t smaller = vmcu_sign(src[c] - top);
 
-			dst[c] = (largest && !found) ? p->one : p->zero;
-			found = found || largest;
+			dst[c] = (int8_t)(p->zero + (left & ~smaller));
+			left &= smaller;
 		}
 		src += out->channels;
 		dst += out->channels;

@@ -29,7 +29,7 @@ struct job {
 #else
 static int32_t within_16(int32_t x)
 {
-	return (x < INT16_MIN) ? INT16_MIN : (x > INT16_MAX) ? INT16_MAX : x;
+	return vmcu_at_most(vmcu_at_least(x, INT16_MIN), INT16_MAX);
 }
 
 /** The sum of both, which are within 16 bits, within 16 bits. */
@@ -43,32 +43,36 @@ static int32_t scaled_16(int32_t x, const struct vmcu_factor *f)
 	return within_16(vmcu_scaled(x, f->multiplier, f->shift));
 }
 
-/** Between two entries, which @a bits fractional bits of @a size tell apart. */
-static int32_t interpolate(const uint16_t *table, int32_t size, int32_t bits)
+/**
+ * Between two entries, which @a bits fractional bits of @a size tell apart; @a last from the last
+ * one on.
+ */
+static int32_t interpolate(const uint16_t *table, int32_t size, int32_t bits, int32_t last)
 {
-	const int32_t place = size >> bits;
+	const int32_t place = vmcu_at_most(size >> bits, LAST - 1);
 	const int32_t low = table[place];
+	const int32_t part = (size & ((1 << bits) - 1)) * (table[place + 1] - low);
+	const int32_t between = low * (1 << bits) + part;
 
-	return low * (1 << bits) + (size & ((1 << bits) - 1)) * (table[place + 1] - low);
+	return last ^ ((last ^ between) & vmcu_below(size >> bits, LAST));
 }
 
 /** Sigmoid of x / 2^12, times 2^15. */
 static int32_t sigmoid_of(const uint16_t *table, int32_t x)
 {
-	const int32_t size = 3 * ((x < 0) ? -x : x);
-	const int32_t found = ((size >> 9) >= LAST) ? 0x7FFF << 10 : interpolate(table, size, 9);
+	const int32_t sign = vmcu_sign(x);
+	const int32_t found = interpolate(table, 3 * ((x ^ sign) - sign), 9, 0x7FFF << 10);
 
-	return ((x >= 0) ? found + (1 << 9) : (1 << 25) - found + (1 << 9) - 1) >> 10;
+	return ((found ^ sign) - sign + (sign & ((1 << 25) - 1)) + (1 << 9)) >> 10;
 }
 
 /** Tanh of x / 24 / 256, times 2^15. */
 static int32_t tanh_of(const uint16_t *table, int32_t x)
 {
-	const int32_t size = (x < 0) ? -x : x;
-	const int32_t found = ((size >> 8) >= LAST) ? 0xFFFF << 8 : interpolate(table, size, 8);
-	const int32_t middle = 1 << 23;
+	const int32_t sign = vmcu_sign(x);
+	const int32_t found = interpolate(table, (x ^ sign) - sign, 8, 0xFFFF << 8) - (1 << 23);
 
-	return ((x >= 0) ? found - middle + (1 << 7) : middle - found + (1 << 7) - 1) >> 8;
+	return ((found ^ sign) + (1 << 7)) >> 8;
 }
 
 /** A gate's sum, from the sums of the inputs and of the units. */
@@ -116,7 +120,7 @@ VMCU_CALLED int32_t step_unit(const struct vmcu_lstm_params *p, const uint16_t *
 	const int32_t next = sum_16(scaled_16(staying * *cell, &p->kept),
 				    scaled_16(entering * shape, &p->taken));
 
-	*cell = (next > p->clip) ? p->clip : (next < -p->clip) ? -p->clip : next;
+	*cell = vmcu_at_most(vmcu_at_least(next, -p->clip), p->clip);
 	const int32_t half = ((int32_t)1 << p->tanh_shift) >> 1;
 	const int32_t seen = tanh_of(table, (*cell * p->tanh_multiplier + half) >> p->tanh_shift);
 	const int32_t given = vmcu_scaled(seen * shown, p->given.multiplier, p->given.shift);

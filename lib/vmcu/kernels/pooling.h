@@ -194,9 +194,9 @@ VMCU_POOL_PART void vmcu_most_four(const struct vmcu_pool_window *w, int32_t c, 
 {
 	int32_t acc[4];
 
-	vmcu_most_start(acc);
+	vmcu_most_start(acc, w->low);
 	vmcu_most_list(acc, w->x + c, w->offsets, w->end, 4);
-	vmcu_most_store(acc, out, w->low, w->high, 4);
+	vmcu_most_store(acc, out, w->high, 4);
 }
 
 VMCU_POOL_PART void vmcu_mean_four(const struct vmcu_pool_window *w, int32_t c, int8_t *out)
@@ -216,7 +216,7 @@ VMCU_CALLED void vmcu_pool_any(struct vmcu_pooling *pool, int32_t c, int8_t *out
 	int32_t acc[] = {w->addend, w->addend, w->addend, w->addend};
 
 	if (w->mean == NULL) {
-		vmcu_most_start(acc);
+		vmcu_most_start(acc, w->low);
 	}
 	for (bool more = pool->is_listed || vmcu_pool_next(pool, pool->offsets); more;
 	     more = !pool->is_listed && vmcu_pool_next(pool, pool->offsets)) {
@@ -227,7 +227,7 @@ VMCU_CALLED void vmcu_pool_any(struct vmcu_pooling *pool, int32_t c, int8_t *out
 		}
 	}
 	if (w->mean == NULL) {
-		vmcu_most_store(acc, out, w->low, w->high, lanes);
+		vmcu_most_store(acc, out, w->high, lanes);
 		return;
 	}
 	for (int32_t i = 0; i < lanes; i++) {

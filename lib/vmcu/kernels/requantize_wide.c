@@ -6,12 +6,16 @@
 
 #include "support.h"
 
-/** Writes the element whose value is nearest to @a value. */
-VMCU_INLINE void store(int8_t *dst, int64_t value, uint32_t bytes)
+/** Writes the element whose value is nearest to @a value + @a zero. */
+VMCU_INLINE void store(int8_t *dst, int32_t value, int32_t zero, uint32_t bytes)
 {
 	const int64_t limit = (int64_t)(UINT32_MAX >> (33U - 8U * bytes));
-	const int64_t within = (value > limit) ? limit : (value < -limit - 1) ? -limit - 1 : value;
-	const uint32_t bits = (uint32_t)within;
+	const int64_t low = -limit - 1 - zero, high = limit - zero;
+
+	value = vmcu_at_least(value, (low < INT32_MIN) ? INT32_MIN : (int32_t)low);
+	value = vmcu_at_most(value, (high > INT32_MAX) ? INT32_MAX : (int32_t)high);
+
+	const uint32_t bits = (uint32_t)value + (uint32_t)zero;
 
 	for (uint32_t i = 0; i < bytes; i++) {
 		dst[i] = (int8_t)(uint8_t)(bits >> (8U * i));
@@ -29,9 +33,9 @@ VMCU_SMALL void vmcu_requantize_wide(const struct vmcu_call *call)
 	for (uint32_t i = 0; i < count; i++) {
 		const int32_t x =
 			((p->input_bytes == 1U) ? src[0] : vmcu_int16(src)) - p->input_zero;
-		const int64_t scaled = vmcu_scaled(x, p->factor.multiplier, p->factor.shift);
+		const int32_t scaled = vmcu_scaled(x, p->factor.multiplier, p->factor.shift);
 
-		store(dst, scaled + p->output_zero, p->output_bytes);
+		store(dst, scaled, p->output_zero, p->output_bytes);
 		src += p->input_bytes;
 		dst += p->output_bytes;
 	}

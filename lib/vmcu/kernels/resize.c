@@ -17,19 +17,12 @@ enum {
 	ENTRIES,
 };
 
-/** x / UNIT^2 to nearest, ties away from zero. */
-static int32_t round_sum(int32_t x)
-{
-	const int32_t half = 1 << (2 * WEIGHT_BITS - 1);
-
-	return (x + ((x > 0) ? half : -half)) / (UNIT * UNIT);
-}
-
 /** The output for a sum of four taps. */
 static int8_t finish_output(const struct vmcu_resize_params *p, int32_t sum)
 {
 	if (!p->rescale) {
-		return vmcu_saturate(round_sum(sum), 0, p->act_min, p->act_max);
+		return vmcu_saturate(vmcu_rounding_shift(sum, 2 * WEIGHT_BITS), 0, p->act_min,
+				     p->act_max);
 	}
 	sum = vmcu_scaled(sum - p->input_zero * UNIT * UNIT, p->factor.multiplier, p->factor.shift);
 	return vmcu_saturate(sum, p->output_zero, p->act_min, p->act_max);

@@ -52,7 +52,7 @@ struct inverse {
 
 VMCU_INLINE struct inverse inverse_of(uint32_t sum)
 {
-	const int32_t headroom = __builtin_clz(sum);
+	const int32_t headroom = vmcu_leading_zeros(sum);
 
 	return (struct inverse){
 		.scale = vmcu_reciprocal((int32_t)((sum << headroom) - (UINT32_C(1) << 31))),
@@ -67,6 +67,8 @@ VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, c
 	const struct inverse inverse = inverse_of(rounded_sum(p, top, src, channels));
 	const int32_t scale = inverse.scale;
 	const int32_t exponent = inverse.over_unit + 23;
+	/* A shift beyond 31 bits leaves nothing of a share below one. */
+	const int32_t some = vmcu_below(exponent, 32);
 
 #if defined(VMCU_VECTORS)
 	for (; channels > 0; channels -= 4, src += 4, dst += 4) {
@@ -80,8 +82,7 @@ VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, c
 		const int32_t share =
 			vmcu_high_mul(scale, (int32_t)p->exp[(uint8_t)(top - src[c])]);
 
-		/* A shift beyond 31 bits leaves nothing of a share below one. */
-		dst[c] = vmcu_saturate((exponent > 31) ? 0 : vmcu_rounding_shift(share, exponent),
+		dst[c] = vmcu_saturate(vmcu_rounding_shift(share, exponent & 31) & some,
 				       p->output_zero, p->act_min, p->act_max);
 	}
 }
@@ -223,7 +224,7 @@ VMCU_SMALL static void int16_pixel(const struct vmcu_softmax_params *p, const in
 			vmcu_high_mul(inverse.scale, (int32_t)p->exp[(uint8_t)(top - src[c])]);
 		const int32_t share = vmcu_rounding_shift(part, inverse.over_unit + 15);
 
-		vmcu_put_int16(&dst[2 * c], vmcu_min(share + INT16_MIN, INT16_MAX));
+		vmcu_put_int16(&dst[2 * c], vmcu_at_most(share + INT16_MIN, INT16_MAX));
 	}
 }
 

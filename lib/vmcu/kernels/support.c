@@ -189,12 +189,12 @@ VMCU_SMALL int8_t vmcu_any(const struct vmcu_mac_params *p, int32_t acc, int32_t
 void vmcu_any_channels(const struct vmcu_mac_params *p, const int32_t *acc,
 		       const int32_t *multiplier, const int32_t *word, int8_t *out, int32_t count)
 {
-	const int32_t zero = p->output_zero;
+	const int32_t zero = p->output_zero - VMCU_LESS;
 	const bool is_float = vmcu_requant_is_float(p->is_float != 0U);
 
 	for (; count > 0; count--, acc++, multiplier++, word++, out++) {
 		if (is_float && (*word & VMCU_LINE_WHOLE) != 0) {
-			*out = vmcu_saturate8(
+			*out = vmcu_saturate_less(
 				vmcu_on_line(vmcu_line(*multiplier, *word, zero), *acc));
 		} else {
 			*out = vmcu_any(p, *acc, *multiplier, *word);
@@ -224,10 +224,10 @@ const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int32_t *acc, i
 			}
 			continue;
 		}
-		const struct vmcu_line line = vmcu_line(c[i], word, p->output_zero);
+		const struct vmcu_line line = vmcu_line(c[i], word, p->output_zero - VMCU_LESS);
 
 		for (; acc < end; o += pitch) {
-			*o = vmcu_saturate8(vmcu_on_line(line, *acc++));
+			*o = vmcu_saturate_less(vmcu_on_line(line, *acc++));
 		}
 	}
 	return (const uint8_t *)&c[2 * channels];
@@ -285,10 +285,34 @@ VMCU_SMALL void vmcu_product_store(const struct vmcu_product *q, const int32_t *
 	}
 }
 
+/** x / count, rounded towards zero; the magnitude of the quotient is below 512. */
+static int32_t quotient(int32_t x, int32_t count)
+{
+#if VMCU_LONG_MULTIPLY
+	return x / count;
+#else
+	/* The division of the library depends on its operands. */
+	const int32_t sign = vmcu_sign(x);
+	int32_t rest = (x ^ sign) - sign;
+	int32_t magnitude = 0;
+
+	for (int32_t bit = 8; bit >= 0; bit--) {
+		const int32_t part = count << bit;
+		const int32_t less = vmcu_sign(rest - part);
+
+		rest -= part & ~less;
+		magnitude += magnitude + 1 + less;
+	}
+	return (magnitude ^ sign) - sign;
+#endif
+}
+
 /** x / count to nearest, ties away from zero. */
 static int32_t rounded_quotient(int32_t x, int32_t count)
 {
-	return ((x < 0) ? x - count / 2 : x + count / 2) / count;
+	const int32_t sign = vmcu_sign(x);
+
+	return quotient(x + ((count / 2) ^ sign) - sign, count);
 }
 
 VMCU_SMALL int8_t vmcu_mean(const struct vmcu_average_pool_params *p, int32_t sum, int32_t count)
@@ -301,7 +325,9 @@ VMCU_SMALL int8_t vmcu_mean(const struct vmcu_average_pool_params *p, int32_t su
 	}
 	if (p->rescale == VMCU_MEAN_OF_256) {
 		/* In two parts: sum * 256 alone would overflow for large windows. */
-		value = sum / count * 256 + rounded_quotient(sum % count * 256, count);
+		const int32_t whole = quotient(sum, count);
+
+		value = whole * 256 + rounded_quotient((sum - whole * count) * 256, count);
 	}
 	value = scaled(is_float, value, p->factor.multiplier, p->factor.shift);
 	return vmcu_saturate(value, p->output_zero, p->act_min, p->act_max);
@@ -317,24 +343,18 @@ int32_t vmcu_maximum(const int8_t *src, int32_t channels)
 	}
 #endif
 	for (int32_t c = 0; c < channels; c++) {
-		if (src[c] > result) {
-			result = src[c];
-		}
+		result = vmcu_larger(src[c], result);
 	}
 	return result;
 }
 
 int32_t vmcu_saturating_shift(int32_t x, int32_t shift)
 {
-	const int32_t limit = INT32_MAX >> shift;
+	const int32_t shifted = vmcu_wrapping_shift(x, shift);
+	const uint32_t lost = (uint32_t)((shifted >> shift) ^ x);
+	const int32_t limit = vmcu_sign(x) ^ INT32_MAX;
 
-	if (x > limit) {
-		return INT32_MAX;
-	}
-	if (x < -limit - 1) {
-		return INT32_MIN;
-	}
-	return vmcu_wrapping_shift(x, shift);
+	return shifted ^ ((shifted ^ limit) & vmcu_sign((int32_t)(lost | (0U - lost))));
 }
 
 VMCU_SMALL int32_t vmcu_reciprocal(int32_t fraction)

@@ -57,15 +57,29 @@ VMCU_INLINE void vmcu_copy_word(void *to, const void *from)
 	__builtin_memcpy(to, from, 4);
 }
 
-/** x within int8. */
-VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
+/* The constant that callers of vmcu_saturate_less() subtract, with others. */
+#if defined(__ARM_FEATURE_SAT)
+#define VMCU_LESS 0
+#else
+#define VMCU_LESS INT8_MAX
+#endif
+
+/** Returns x + VMCU_LESS, limited to int8; @a x is from -2^31 to 2^30. */
+VMCU_INLINE int8_t vmcu_saturate_less(int32_t x)
 {
 #if defined(__ARM_FEATURE_SAT)
 	__asm__("ssat %0, #8, %1" : "=r"(x) : "r"(x));
 	return (int8_t)x;
 #else
-	return (int8_t)((x < INT8_MIN) ? INT8_MIN : (x > INT8_MAX) ? INT8_MAX : x);
+	x = (x & vmcu_sign(x)) + (INT8_MAX - INT8_MIN);
+	return (int8_t)((x & ~vmcu_sign(x)) + INT8_MIN);
 #endif
+}
+
+/** x, from -2^30 to 2^30, within int8. */
+VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
+{
+	return vmcu_saturate_less(x - VMCU_LESS);
 }
 
 /** scale * x / 2^shift, rounded down; @a shift is at most 23. */
@@ -357,9 +371,22 @@ VMCU_INLINE struct vmcu_line vmcu_line(int32_t multiplier, int32_t word, int32_t
 
 VMCU_INLINE int32_t vmcu_on_line(struct vmcu_line line, int32_t acc)
 {
-	const int64_t product = vmcu_product(acc, line.multiplier) + line.adjust;
+#if VMCU_LONG_MULTIPLY
+	const int32_t high = (int32_t)((vmcu_product(acc, line.multiplier) + line.adjust) >> 32);
+#else
+	/* The upper word of vmcu_product(); the halves of the adjustment are added to its parts. */
+	const int32_t a_high = acc >> 16;
+	const int32_t b_high = line.multiplier >> 16;
+	const uint32_t a_low = (uint16_t)acc;
+	const uint32_t b_low = (uint16_t)line.multiplier;
+	const uint32_t low = a_low * b_low + (uint16_t)line.adjust;
+	const int32_t one = (int32_t)a_low * b_high + (int32_t)(low >> 16);
+	const int32_t other =
+		a_high * (int32_t)b_low + (int32_t)(one & 0xffff) + (int32_t)(line.adjust >> 16);
+	const int32_t high = a_high * b_high + (one >> 16) + (other >> 16);
+#endif
 
-	return ((int32_t)(product >> 32) + line.half) >> line.shift;
+	return (high + line.half) >> line.shift;
 }
 
 /** True if channels with these words are lines, and their bounds those of int8. */

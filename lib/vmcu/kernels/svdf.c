@@ -54,9 +54,8 @@ void vmcu_dense_int16(const struct vmcu_call *call)
 				const int32_t scaled =
 					vmcu_scaled(sums[i], p->factor.multiplier, p->factor.shift);
 
-				vmcu_put_int16(dst, (scaled < INT16_MIN)
-							    ? INT16_MIN
-							    : vmcu_min(scaled, INT16_MAX));
+				vmcu_put_int16(dst, vmcu_at_most(vmcu_at_least(scaled, INT16_MIN),
+								 INT16_MAX));
 			}
 		}
 	}

@@ -55,10 +55,15 @@ KernelType("vmcu_add_float", FLOAT_PARAMS, "vmcu_check_alike(c, 2U)", reads="PIX
 class Add(Op):
     """Element-wise sum of two tensors of one shape."""
 
+    data_dependent = "float scales: sums next to a rounding border; up to 9 times as many"
     clamps = elementwise = monotone = True
     always_has = frozenset(REQUANTISERS.values())
 
     sum: FixedSum | FloatSum
+
+    @property
+    def is_data_dependent(self) -> bool:
+        return isinstance(self.sum, FloatSum)
 
 
 class AddLayer(OwnPixelLayer[Add], ProgramLayer[Add], op=Add):

@@ -80,6 +80,7 @@ class Attention(Op):
     `weight_zero`; `requant` brings weights times values to the output's scale.
     """
 
+    data_dependent = "weights as in Softmax, float sums as in Add; up to 1.4 times as many"
     clamps = True
     # As of Softmax.
     differing_share = 0.4

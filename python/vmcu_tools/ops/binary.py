@@ -92,6 +92,9 @@ class Binary(Op):
     micro/kernels/squared_difference.cc.
     """
 
+    data_dependent = (
+        "PReLU and quotients: operands; float sums and products: rounding; up to 9 times as many"
+    )
     clamps = by_channel = True
     # Float constants are int8, and halves of sums and extremes go another way.
     differing_share = 0.3
@@ -123,6 +126,10 @@ class Binary(Op):
             constant = constant[np.ix_(*picks)]
         height, width, depth = sizes
         return replace(self, constant=constant), (height, width, depth)
+
+    @property
+    def is_data_dependent(self) -> bool:
+        return self.kind in ("prelu", "quotient", "float_sum", "float_product")
 
 
 class BinaryLayer(Layer[Binary], op=Binary):

@@ -39,6 +39,7 @@ class L2Norm(Op):
     """Each pixel's channels divided by the root of the sum of their squares, scale 1/128 and zero
     point 0. TensorFlow Lite, kernels/internal/reference/integer_ops/l2normalization.h."""
 
+    data_dependent = "the division by the root; up to 1.2 times as many"
     clamps = True
 
 

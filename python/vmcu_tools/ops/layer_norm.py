@@ -84,6 +84,7 @@ class LayerNorm(Op):
     even number. Where the root's argument is below one without it, z is zero.
     """
 
+    data_dependent = "the division by the root; up to 1.3 times as many"
     clamps = True
 
     gain: np.ndarray

@@ -78,6 +78,7 @@ class LogSoftmaxSquaring(Op):
     table for `exact_shares`; its sum is taken in units of 2**23. The logarithm's bits come from
     squaring."""
 
+    data_dependent = "the logarithm of the sum; up to 1.2 times as many"
     clamps = True
 
     exp: np.ndarray
@@ -112,6 +113,7 @@ class LogSoftmaxPolynomial(Op):
     kernels/internal/reference/log_softmax.h.
     """
 
+    data_dependent = "the logarithm of the sum; up to 1.1 times as many"
     clamps = True
 
     exp: np.ndarray

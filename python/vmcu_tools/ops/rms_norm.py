@@ -61,6 +61,7 @@ class RmsNorm(Op):
     scale, squared. Zhang and Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019.
     """
 
+    data_dependent = "the division by the root; up to 8 times as many"
     clamps = True
     differing_share = 0.0
 

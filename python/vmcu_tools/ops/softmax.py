@@ -37,6 +37,7 @@ class Softmax(Op):
     kernels/internal/reference/softmax.h.
     """
 
+    data_dependent = ".onnx: the division by the sum; up to 1.4 times as many"
     clamps = True
     # Where ONNX Runtime fuses Softmax, it cuts 1 / out_scale to an integer, which no file tells.
     differing_share = 0.4
@@ -49,6 +50,10 @@ class Softmax(Op):
     def gain(self) -> int:
         """1 / out_scale with 16 fractional bits."""
         return round(65536 / self.out_scale)
+
+    @property
+    def is_data_dependent(self) -> bool:
+        return self.exact_shares
 
 
 class SoftmaxLayer(PixelwiseLayer[Softmax], op=Softmax):

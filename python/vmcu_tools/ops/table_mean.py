@@ -63,6 +63,7 @@ class TableMean(Pooling, Op):
     clamps = True
     # As an average's: of two taps, every second mean may be half way between two bytes.
     differing_share = 0.3
+    data_dependent = "the division by the number of taps; up to 1.3 times as many"
 
     table: np.ndarray
     window: Window

@@ -18,7 +18,7 @@ from ..frontends.tflite import float as tflite_float
 from ..frontends.tflite import fold as tflite_fold
 from ..frontends.tflite import importer as tflite
 from ..graph import Graph, Port
-from ..ops import bind
+from ..ops import LAYER_OF, bind
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ def _key(name: str) -> tuple[bool, str]:
 HEADER = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Operators
 
-`vmcu inspect --operators --markdown doc/ops.md` writes this page from the import rules.
-If a model breaks a constraint, vmcu names the node and prints a hint.
+`vmcu inspect --operators --markdown doc/ops.md` writes this page.
+vmcu names the node that breaks a constraint.
 
 Constraints of every operator:
 
@@ -185,9 +185,24 @@ A dash means: no other constraints.
 """
 
 
+CONSTANT_TIME = """## Constant time
+
+On RV32, branches of equal length limit outputs to int8: cycles can differ. Kernels execute the same
+number of instructions for every input, except:
+
+| Layer | Instructions depend on, and by how much |
+| --- | --- |"""
+
+
+def constant_time() -> list[str]:
+    """The layers whose instructions depend on data."""
+    notes = sorted((op.__name__, op.data_dependent) for op in LAYER_OF if op.data_dependent)
+    return [CONSTANT_TIME, *(f"| {name} | {note} |" for name, note in notes), ""]
+
+
 def markdown(coverage: tuple[Coverage, ...]) -> str:
     """doc/ops.md."""
-    lines = [HEADER]
+    lines = [HEADER, *constant_time()]
     for entry in coverage:
         lines.append(f"## {entry.format}\n")
         lines.append(f"{len(entry.supported)} operators:\n")

@@ -62,7 +62,8 @@ static inline bool vmcu_requant_is_float(bool is_float)
  * Those builds use the integer path, which computes the same bytes.
  */
 #if defined(__FAST_MATH__) || (FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16) ||                   \
-	(defined(__arm__) && !(defined(__ARM_FP) && (__ARM_FP & 4)))
+	(defined(__arm__) && !(defined(__ARM_FP) && (__ARM_FP & 4))) ||                            \
+	(defined(__riscv) && !defined(__riscv_flen))
 #define VMCU_FLOAT_SCALE 0
 #else
 #define VMCU_FLOAT_SCALE 1
@@ -96,10 +97,82 @@ static inline int64_t vmcu_product(int32_t a, int32_t b)
 #endif
 }
 
-/** Returns a * b / 2^31 rounded to nearest, ties upwards, saturated to int32. */
+/*
+ * Constant time: with the exceptions in doc/ops.md, kernels execute the same number of instructions
+ * for every value of an activation. Empty assembly statements hide masks from the compiler, which
+ * could otherwise make branches of them.
+ */
+
+/** Returns -1 if @a x is negative, else 0. */
+static inline int32_t vmcu_sign(int32_t x)
+{
+	int32_t sign = x >> 31;
+
+	__asm__("" : "+r"(sign));
+	return sign;
+}
+
+/** Returns -1 if a < b, else 0. */
+static inline int32_t vmcu_below(int32_t a, int32_t b)
+{
+#if defined(__arm__)
+	int32_t mask = (int32_t)(((int64_t)a - b) >> 32);
+#else
+	int32_t mask = (a < b) ? -1 : 0;
+#endif
+
+	__asm__("" : "+r"(mask));
+	return mask;
+}
+
+/** Returns the larger one of @a x and @a low. */
+static inline int32_t vmcu_at_least(int32_t x, int32_t low)
+{
+#if defined(__thumb2__)
+	__asm__("cmp %0, %1\n\tit lt\n\tmovlt %0, %1" : "+r"(x) : "r"(low) : "cc");
+	return x;
+#else
+	return x ^ ((x ^ low) & vmcu_below(x, low));
+#endif
+}
+
+/** Returns the smaller one of @a x and @a high. */
+static inline int32_t vmcu_at_most(int32_t x, int32_t high)
+{
+#if defined(__thumb2__)
+	__asm__("cmp %0, %1\n\tit gt\n\tmovgt %0, %1" : "+r"(x) : "r"(high) : "cc");
+	return x;
+#else
+	return x ^ ((x ^ high) & vmcu_below(high, x));
+#endif
+}
+
+/** Returns the larger one of two numbers of 31 bits. */
+static inline int32_t vmcu_larger(int32_t a, int32_t b)
+{
+#if defined(__thumb2__)
+	return vmcu_at_least(a, b);
+#else
+	return a - ((a - b) & vmcu_sign(a - b));
+#endif
+}
+
+/** Returns the smaller one of two numbers of 31 bits. */
+static inline int32_t vmcu_smaller(int32_t a, int32_t b)
+{
+#if defined(__thumb2__)
+	return vmcu_at_most(a, b);
+#else
+	return b + ((a - b) & vmcu_sign(a - b));
+#endif
+}
+
+/** Returns a * b / 2^31 rounded to nearest, ties upwards, saturated to int32. @a b is the constant
+ * if one of them is.
+ */
 static inline int32_t vmcu_high_mul(int32_t a, int32_t b)
 {
-	if (a == INT32_MIN && b == INT32_MIN) {
+	if (b == INT32_MIN && a == INT32_MIN) {
 		return INT32_MAX;
 	}
 	return (int32_t)((vmcu_product(a, b) + ((int64_t)1 << 30)) >> 31);
@@ -109,9 +182,9 @@ static inline int32_t vmcu_high_mul(int32_t a, int32_t b)
 static inline int32_t vmcu_rounding_shift(int32_t x, int32_t exponent)
 {
 	const int32_t mask = (int32_t)(((uint32_t)1 << exponent) - 1U);
-	const int32_t threshold = (mask >> 1) + ((x < 0) ? 1 : 0);
+	const int32_t threshold = (mask >> 1) + (int32_t)((uint32_t)x >> 31);
 
-	return (x >> exponent) + (((x & mask) > threshold) ? 1 : 0);
+	return (x >> exponent) + (int32_t)((uint32_t)(threshold - (x & mask)) >> 31);
 }
 
 /** Returns x << shift modulo 2^32. */
@@ -146,6 +219,70 @@ static inline uint32_t vmcu_half_even_32(uint32_t x, int32_t drop)
 	return (x + ((UINT32_C(1) << (drop - 1)) - 1U) + ((x >> drop) & 1U)) >> drop;
 }
 
+/** Returns the leading zeros of @a x, 31 for 0. */
+static inline int32_t vmcu_leading_zeros(uint32_t x)
+{
+#if defined(__thumb2__) || !(defined(__arm__) || defined(__riscv))
+	return __builtin_clz(x | 1U);
+#else
+	int32_t zeros = 31;
+
+	for (int32_t bits = 16; bits > 0; bits >>= 1) {
+		/* `bits` if there is one above so many. */
+		const int32_t some = bits & -(int32_t)((0U - (x >> bits)) >> 31);
+
+		x >>= some;
+		zeros -= some;
+	}
+	return zeros;
+#endif
+}
+
+/**
+ * Returns the magnitude of float32(acc) * scale as a number with a power of two in @a exponent: 24
+ * bits, of which the first is set, or 2^24, or 0. A float32 is 24 bits times a power of two: both
+ * roundings, of @a acc and of the product, round to 24 bits.
+ */
+static inline uint32_t vmcu_float_product(int32_t acc, uint32_t scale_bits, int32_t *exponent)
+{
+	const int32_t biased = (int32_t)((scale_bits >> 23) & 0xffU);
+	const uint32_t factor = (scale_bits & 0x7fffffU) | 0x800000U;
+	const uint32_t sign = 0U - ((uint32_t)acc >> 31);
+	const uint32_t magnitude = ((uint32_t)acc ^ sign) - sign;
+	const int32_t zeros = vmcu_leading_zeros(magnitude);
+	const uint32_t whole = magnitude << zeros;
+	const uint32_t rounded =
+		(whole >> 8) + (((whole & 0xffU) + 0x7fU + ((whole >> 8) & 1U)) >> 8);
+	const uint64_t product =
+		(uint64_t)vmcu_product((int32_t)(rounded << 6), (int32_t)(factor << 7));
+	const uint32_t low = (uint32_t)product;
+	/* The last bit is set if a bit of the lower word is, which rounds alike. */
+	const uint32_t high = (uint32_t)(product >> 32) | ((low | (0U - low)) >> 31);
+	const int32_t drop = 4 + (int32_t)(high >> 28);
+
+	/* For a subnormal factor, which scales all of int32 to less than a half, below -100. */
+	*exponent = biased - 150 + 8 - zeros + 19 + drop;
+	return vmcu_half_even_32(high, drop);
+}
+
+/** vmcu_float_scale() in integer arithmetic. */
+static inline int32_t vmcu_float_scale_soft(int32_t acc, float scale)
+{
+	const union {
+		float value;
+		uint32_t bits;
+	} factor = {scale};
+	int32_t exponent;
+	const uint32_t magnitude = vmcu_float_product(acc, factor.bits, &exponent);
+	/* From 3, for the limit or more, to 26, for a half or less. */
+	const int32_t drop = vmcu_smaller(vmcu_larger(-exponent, 3), 26);
+	const int32_t rounded =
+		vmcu_smaller((int32_t)vmcu_half_even_32(magnitude, drop), VMCU_SCALE_LIMIT);
+	const int32_t sign = (acc ^ (int32_t)factor.bits) >> 31;
+
+	return (rounded ^ sign) - sign;
+}
+
 /** Rounds @a x, not 0, to 24 bits, ties to even, and adds the dropped bits to @a exponent. */
 static inline uint32_t vmcu_to_24_bits(uint64_t x, int32_t *exponent)
 {
@@ -156,18 +293,6 @@ static inline uint32_t vmcu_to_24_bits(uint64_t x, int32_t *exponent)
 	}
 	*exponent += drop;
 	return vmcu_half_even(x, drop);
-}
-
-/** vmcu_to_24_bits() for @a x up to 2^31. */
-static inline uint32_t vmcu_to_24_bits_32(uint32_t x, int32_t *exponent)
-{
-	const int32_t drop = 8 - __builtin_clz(x);
-
-	if (drop <= 0) {
-		return x;
-	}
-	*exponent += drop;
-	return vmcu_half_even_32(x, drop);
 }
 
 /** Returns x * 2^exponent rounded to an integer, ties to even, at most VMCU_SCALE_LIMIT; @a x has
@@ -186,40 +311,6 @@ static inline int32_t vmcu_to_integer(uint32_t x, int32_t exponent)
 		return VMCU_SCALE_LIMIT;
 	}
 	return (int32_t)(x << exponent);
-}
-
-/**
- * Returns the magnitude of float32(acc) * scale as an integer with a power of two in @a exponent. A
- * float32 is 24 bits times a power of two: both roundings, of @a acc and of the product, round to
- * 24 bits.
- */
-static inline uint32_t vmcu_float_product(int32_t acc, uint32_t scale_bits, int32_t *exponent)
-{
-	const int32_t biased = (int32_t)((scale_bits >> 23) & 0xffU);
-	const uint32_t factor = (scale_bits & 0x7fffffU) | 0x800000U;
-	uint32_t magnitude = (acc < 0) ? 0U - (uint32_t)acc : (uint32_t)acc;
-
-	*exponent = biased - 150;
-	/* A subnormal factor scales all of int32 to less than a half. */
-	if (acc == 0 || biased == 0) {
-		return 0;
-	}
-	magnitude = vmcu_to_24_bits_32(magnitude, exponent);
-	return vmcu_to_24_bits((uint64_t)magnitude * factor, exponent);
-}
-
-/** vmcu_float_scale() in integer arithmetic. */
-static inline int32_t vmcu_float_scale_soft(int32_t acc, float scale)
-{
-	const union {
-		float value;
-		uint32_t bits;
-	} factor = {scale};
-	int32_t exponent;
-	const uint32_t magnitude = vmcu_float_product(acc, factor.bits, &exponent);
-	const int32_t rounded = vmcu_to_integer(magnitude, exponent);
-
-	return ((acc < 0) != ((factor.bits >> 31) != 0U)) ? -rounded : rounded;
 }
 
 /** vmcu_float_scale_add() in integer arithmetic. */
@@ -278,16 +369,13 @@ static inline int32_t vmcu_to_integer_hard(float x)
 	union {
 		float value;
 		int32_t bits;
-	} rounded;
+	} rounded = {x};
+	const int32_t sign = rounded.bits & INT32_MIN;
 
-	if (x > (float)VMCU_SCALE_LIMIT) {
-		x = (float)VMCU_SCALE_LIMIT;
-	}
-	if (x < -(float)VMCU_SCALE_LIMIT) {
-		x = -(float)VMCU_SCALE_LIMIT;
-	}
+	/* As float32 numbers do, their bits grow with magnitudes: 0x49800000 is 2^20. */
+	rounded.bits = vmcu_at_most(rounded.bits & INT32_MAX, 0x49800000) | sign;
 	/* 1.5 * 2^23: the sum's last bit weighs one, so the addition rounds to an integer. */
-	rounded.value = x + 12582912.0f;
+	rounded.value += 12582912.0f;
 	return rounded.bits - 0x4b400000;
 }
 #endif
@@ -320,13 +408,8 @@ static inline int32_t vmcu_float_scale_add(int32_t acc, float scale, int32_t add
 /** Returns x + zero_point, limited to low..high, without overflow for any @a x. */
 static inline int8_t vmcu_saturate(int32_t x, int32_t zero_point, int32_t low, int32_t high)
 {
-	if (x < low - zero_point) {
-		return (int8_t)low;
-	}
-	if (x > high - zero_point) {
-		return (int8_t)high;
-	}
-	return (int8_t)(x + zero_point);
+	x = vmcu_at_least(x, low - zero_point);
+	return (int8_t)(vmcu_at_most(x, high - zero_point) + zero_point);
 }
 
 /** @} */

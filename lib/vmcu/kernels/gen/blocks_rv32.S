@@ -68,7 +68,7 @@ vmcu_paired_4x2:
 	lla	t4, .Lvmcu_paired_4x2_four_odd
 .Lvmcu_paired_4x2_chosen:
 	mv	a7, t4
-	li	ra, 255
+	li	ra, 127
 	slli	a5, a5, 1
 	slli	a2, a2, 5
 	add	a2, a2, a1
@@ -553,6 +553,7 @@ vmcu_paired_4x2:
 	add	t4, a3, a6
 	add	t5, t4, a6
 	add	t6, t5, a6
+	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
@@ -564,10 +565,12 @@ vmcu_paired_4x2:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	addi	s2, a1, 128
-	bltu	ra, s2, .Lvmcu_paired_4x2_over_byte_0_0
+	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_0_0
+	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_0_0
+	nop
 .Lvmcu_paired_4x2_store_byte_0_0:
 	sb	a1, 0(a3)
+.Lvmcu_paired_4x2_stored_byte_0_0:
 	slli	a1, s6, 2
 	mulh	a1, a1, t0
 	srai	s6, s6, 31
@@ -575,10 +578,12 @@ vmcu_paired_4x2:
 	add	s6, s6, t2
 	add	a1, a1, s6
 	sra	a1, a1, t1
-	addi	s6, a1, 128
-	bltu	ra, s6, .Lvmcu_paired_4x2_over_byte_0_1
+	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_0_1
+	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_0_1
+	nop
 .Lvmcu_paired_4x2_store_byte_0_1:
 	sb	a1, 0(t4)
+.Lvmcu_paired_4x2_stored_byte_0_1:
 	slli	a1, s3, 2
 	mulh	a1, a1, t0
 	srai	s3, s3, 31
@@ -586,10 +591,12 @@ vmcu_paired_4x2:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	addi	s3, a1, 128
-	bltu	ra, s3, .Lvmcu_paired_4x2_over_byte_0_2
+	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_0_2
+	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_0_2
+	nop
 .Lvmcu_paired_4x2_store_byte_0_2:
 	sb	a1, 0(t5)
+.Lvmcu_paired_4x2_stored_byte_0_2:
 	slli	a1, s7, 2
 	mulh	a1, a1, t0
 	srai	s7, s7, 31
@@ -597,10 +604,12 @@ vmcu_paired_4x2:
 	add	s7, s7, t2
 	add	a1, a1, s7
 	sra	a1, a1, t1
-	addi	s7, a1, 128
-	bltu	ra, s7, .Lvmcu_paired_4x2_over_byte_0_3
+	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_0_3
+	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_0_3
+	nop
 .Lvmcu_paired_4x2_store_byte_0_3:
 	sb	a1, 0(t6)
+.Lvmcu_paired_4x2_stored_byte_0_3:
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
@@ -612,10 +621,12 @@ vmcu_paired_4x2:
 	add	s4, s4, t2
 	add	a1, a1, s4
 	sra	a1, a1, t1
-	addi	s4, a1, 128
-	bltu	ra, s4, .Lvmcu_paired_4x2_over_byte_1_0
+	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_1_0
+	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_1_0
+	nop
 .Lvmcu_paired_4x2_store_byte_1_0:
 	sb	a1, 1(a3)
+.Lvmcu_paired_4x2_stored_byte_1_0:
 	slli	a1, s8, 2
 	mulh	a1, a1, t0
 	srai	s8, s8, 31
@@ -623,10 +634,12 @@ vmcu_paired_4x2:
 	add	s8, s8, t2
 	add	a1, a1, s8
 	sra	a1, a1, t1
-	addi	s8, a1, 128
-	bltu	ra, s8, .Lvmcu_paired_4x2_over_byte_1_1
+	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_1_1
+	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_1_1
+	nop
 .Lvmcu_paired_4x2_store_byte_1_1:
 	sb	a1, 1(t4)
+.Lvmcu_paired_4x2_stored_byte_1_1:
 	slli	a1, s5, 2
 	mulh	a1, a1, t0
 	srai	s5, s5, 31
@@ -634,10 +647,12 @@ vmcu_paired_4x2:
 	add	s5, s5, t2
 	add	a1, a1, s5
 	sra	a1, a1, t1
-	addi	s5, a1, 128
-	bltu	ra, s5, .Lvmcu_paired_4x2_over_byte_1_2
+	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_1_2
+	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_1_2
+	nop
 .Lvmcu_paired_4x2_store_byte_1_2:
 	sb	a1, 1(t5)
+.Lvmcu_paired_4x2_stored_byte_1_2:
 	slli	a1, s9, 2
 	mulh	a1, a1, t0
 	srai	s9, s9, 31
@@ -645,10 +660,12 @@ vmcu_paired_4x2:
 	add	s9, s9, t2
 	add	a1, a1, s9
 	sra	a1, a1, t1
-	addi	s9, a1, 128
-	bltu	ra, s9, .Lvmcu_paired_4x2_over_byte_1_3
+	blt	a1, t3, .Lvmcu_paired_4x2_under_byte_1_3
+	blt	ra, a1, .Lvmcu_paired_4x2_over_byte_1_3
+	nop
 .Lvmcu_paired_4x2_store_byte_1_3:
 	sb	a1, 1(t6)
+.Lvmcu_paired_4x2_stored_byte_1_3:
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
@@ -685,38 +702,54 @@ vmcu_paired_4x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_4x2_over_byte_0_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_under_byte_0_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_store_byte_0_0
-.Lvmcu_paired_4x2_over_byte_0_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_over_byte_0_0:
+	sb	ra, 0(a3)
+	j	.Lvmcu_paired_4x2_stored_byte_0_0
+.Lvmcu_paired_4x2_under_byte_0_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_store_byte_0_1
-.Lvmcu_paired_4x2_over_byte_0_2:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_over_byte_0_1:
+	sb	ra, 0(t4)
+	j	.Lvmcu_paired_4x2_stored_byte_0_1
+.Lvmcu_paired_4x2_under_byte_0_2:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_store_byte_0_2
-.Lvmcu_paired_4x2_over_byte_0_3:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_over_byte_0_2:
+	sb	ra, 0(t5)
+	j	.Lvmcu_paired_4x2_stored_byte_0_2
+.Lvmcu_paired_4x2_under_byte_0_3:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_store_byte_0_3
-.Lvmcu_paired_4x2_over_byte_1_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_over_byte_0_3:
+	sb	ra, 0(t6)
+	j	.Lvmcu_paired_4x2_stored_byte_0_3
+.Lvmcu_paired_4x2_under_byte_1_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_store_byte_1_0
-.Lvmcu_paired_4x2_over_byte_1_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_over_byte_1_0:
+	sb	ra, 1(a3)
+	j	.Lvmcu_paired_4x2_stored_byte_1_0
+.Lvmcu_paired_4x2_under_byte_1_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_store_byte_1_1
-.Lvmcu_paired_4x2_over_byte_1_2:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_over_byte_1_1:
+	sb	ra, 1(t4)
+	j	.Lvmcu_paired_4x2_stored_byte_1_1
+.Lvmcu_paired_4x2_under_byte_1_2:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_store_byte_1_2
-.Lvmcu_paired_4x2_over_byte_1_3:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_over_byte_1_2:
+	sb	ra, 1(t5)
+	j	.Lvmcu_paired_4x2_stored_byte_1_2
+.Lvmcu_paired_4x2_under_byte_1_3:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_store_byte_1_3
+.Lvmcu_paired_4x2_over_byte_1_3:
+	sb	ra, 1(t6)
+	j	.Lvmcu_paired_4x2_stored_byte_1_3
 	.cfi_endproc
 	.size vmcu_paired_4x2, . - vmcu_paired_4x2
 
@@ -770,7 +803,7 @@ vmcu_paired_2x2:
 	lla	t4, .Lvmcu_paired_2x2_four
 .Lvmcu_paired_2x2_chosen:
 	mv	a7, t4
-	li	ra, 255
+	li	ra, 127
 	slli	a5, a5, 1
 	slli	a2, a2, 4
 	add	a2, a2, a1
@@ -915,6 +948,7 @@ vmcu_paired_2x2:
 	/* Requantise and store. */
 .Lvmcu_paired_2x2_bytes:
 	add	t4, a3, a6
+	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
@@ -926,10 +960,12 @@ vmcu_paired_2x2:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	addi	s2, a1, 128
-	bltu	ra, s2, .Lvmcu_paired_2x2_over_byte_0_0
+	blt	a1, t3, .Lvmcu_paired_2x2_under_byte_0_0
+	blt	ra, a1, .Lvmcu_paired_2x2_over_byte_0_0
+	nop
 .Lvmcu_paired_2x2_store_byte_0_0:
 	sb	a1, 0(a3)
+.Lvmcu_paired_2x2_stored_byte_0_0:
 	slli	a1, s6, 2
 	mulh	a1, a1, t0
 	srai	s6, s6, 31
@@ -937,10 +973,12 @@ vmcu_paired_2x2:
 	add	s6, s6, t2
 	add	a1, a1, s6
 	sra	a1, a1, t1
-	addi	s6, a1, 128
-	bltu	ra, s6, .Lvmcu_paired_2x2_over_byte_0_1
+	blt	a1, t3, .Lvmcu_paired_2x2_under_byte_0_1
+	blt	ra, a1, .Lvmcu_paired_2x2_over_byte_0_1
+	nop
 .Lvmcu_paired_2x2_store_byte_0_1:
 	sb	a1, 0(t4)
+.Lvmcu_paired_2x2_stored_byte_0_1:
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
@@ -952,10 +990,12 @@ vmcu_paired_2x2:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	addi	s3, a1, 128
-	bltu	ra, s3, .Lvmcu_paired_2x2_over_byte_1_0
+	blt	a1, t3, .Lvmcu_paired_2x2_under_byte_1_0
+	blt	ra, a1, .Lvmcu_paired_2x2_over_byte_1_0
+	nop
 .Lvmcu_paired_2x2_store_byte_1_0:
 	sb	a1, 1(a3)
+.Lvmcu_paired_2x2_stored_byte_1_0:
 	slli	a1, s7, 2
 	mulh	a1, a1, t0
 	srai	s7, s7, 31
@@ -963,10 +1003,12 @@ vmcu_paired_2x2:
 	add	s7, s7, t2
 	add	a1, a1, s7
 	sra	a1, a1, t1
-	addi	s7, a1, 128
-	bltu	ra, s7, .Lvmcu_paired_2x2_over_byte_1_1
+	blt	a1, t3, .Lvmcu_paired_2x2_under_byte_1_1
+	blt	ra, a1, .Lvmcu_paired_2x2_over_byte_1_1
+	nop
 .Lvmcu_paired_2x2_store_byte_1_1:
 	sb	a1, 1(t4)
+.Lvmcu_paired_2x2_stored_byte_1_1:
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
@@ -1003,22 +1045,30 @@ vmcu_paired_2x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_2x2_over_byte_0_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x2_under_byte_0_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x2_store_byte_0_0
-.Lvmcu_paired_2x2_over_byte_0_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x2_over_byte_0_0:
+	sb	ra, 0(a3)
+	j	.Lvmcu_paired_2x2_stored_byte_0_0
+.Lvmcu_paired_2x2_under_byte_0_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x2_store_byte_0_1
-.Lvmcu_paired_2x2_over_byte_1_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x2_over_byte_0_1:
+	sb	ra, 0(t4)
+	j	.Lvmcu_paired_2x2_stored_byte_0_1
+.Lvmcu_paired_2x2_under_byte_1_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x2_store_byte_1_0
-.Lvmcu_paired_2x2_over_byte_1_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x2_over_byte_1_0:
+	sb	ra, 1(a3)
+	j	.Lvmcu_paired_2x2_stored_byte_1_0
+.Lvmcu_paired_2x2_under_byte_1_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x2_store_byte_1_1
+.Lvmcu_paired_2x2_over_byte_1_1:
+	sb	ra, 1(t4)
+	j	.Lvmcu_paired_2x2_stored_byte_1_1
 	.cfi_endproc
 	.size vmcu_paired_2x2, . - vmcu_paired_2x2
 
@@ -1063,7 +1113,7 @@ vmcu_paired_1x2:
 
 	/* Where steps end, and where the code for as many taps is. */
 	mv	s10, a1
-	li	ra, 255
+	li	ra, 127
 	slli	a5, a5, 1
 	slli	a2, a2, 2
 	add	a2, a2, a1
@@ -1117,6 +1167,7 @@ vmcu_paired_1x2:
 
 	/* Requantise and store. */
 .Lvmcu_paired_1x2_bytes:
+	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
@@ -1128,10 +1179,12 @@ vmcu_paired_1x2:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	addi	s2, a1, 128
-	bltu	ra, s2, .Lvmcu_paired_1x2_over_byte_0_0
+	blt	a1, t3, .Lvmcu_paired_1x2_under_byte_0_0
+	blt	ra, a1, .Lvmcu_paired_1x2_over_byte_0_0
+	nop
 .Lvmcu_paired_1x2_store_byte_0_0:
 	sb	a1, 0(a3)
+.Lvmcu_paired_1x2_stored_byte_0_0:
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
@@ -1143,10 +1196,12 @@ vmcu_paired_1x2:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	addi	s3, a1, 128
-	bltu	ra, s3, .Lvmcu_paired_1x2_over_byte_1_0
+	blt	a1, t3, .Lvmcu_paired_1x2_under_byte_1_0
+	blt	ra, a1, .Lvmcu_paired_1x2_over_byte_1_0
+	nop
 .Lvmcu_paired_1x2_store_byte_1_0:
 	sb	a1, 1(a3)
+.Lvmcu_paired_1x2_stored_byte_1_0:
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
@@ -1183,14 +1238,18 @@ vmcu_paired_1x2:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_1x2_over_byte_0_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_1x2_under_byte_0_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_1x2_store_byte_0_0
-.Lvmcu_paired_1x2_over_byte_1_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_1x2_over_byte_0_0:
+	sb	ra, 0(a3)
+	j	.Lvmcu_paired_1x2_stored_byte_0_0
+.Lvmcu_paired_1x2_under_byte_1_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_1x2_store_byte_1_0
+.Lvmcu_paired_1x2_over_byte_1_0:
+	sb	ra, 1(a3)
+	j	.Lvmcu_paired_1x2_stored_byte_1_0
 	.cfi_endproc
 	.size vmcu_paired_1x2, . - vmcu_paired_1x2
 
@@ -1993,7 +2052,7 @@ vmcu_paired_2x4:
 	lw	t4, 12(sp)
 	add	t4, a3, t4
 	mv	a2, ra
-	li	ra, 255
+	li	ra, 127
 	slli	t0, a4, 16
 	sub	s0, s0, t0
 	slli	t0, a6, 16
@@ -2002,6 +2061,7 @@ vmcu_paired_2x4:
 	sub	s10, s10, t0
 	slli	t0, t6, 16
 	sub	s11, s11, t0
+	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 16(a0)
 	sll	t2, a5, t1
@@ -2013,10 +2073,12 @@ vmcu_paired_2x4:
 	add	s0, s0, t2
 	add	a1, a1, s0
 	sra	a1, a1, t1
-	addi	s0, a1, 128
-	bltu	ra, s0, .Lvmcu_paired_2x4_over_first_0_0
+	blt	a1, t3, .Lvmcu_paired_2x4_under_first_0_0
+	blt	ra, a1, .Lvmcu_paired_2x4_over_first_0_0
+	nop
 .Lvmcu_paired_2x4_store_first_0_0:
 	sb	a1, 0(a3)
+.Lvmcu_paired_2x4_stored_first_0_0:
 	slli	a1, a4, 2
 	mulh	a1, a1, t0
 	srai	a4, a4, 31
@@ -2024,10 +2086,12 @@ vmcu_paired_2x4:
 	add	a4, a4, t2
 	add	a1, a1, a4
 	sra	a1, a1, t1
-	addi	a4, a1, 128
-	bltu	ra, a4, .Lvmcu_paired_2x4_over_first_0_1
+	blt	a1, t3, .Lvmcu_paired_2x4_under_first_0_1
+	blt	ra, a1, .Lvmcu_paired_2x4_over_first_0_1
+	nop
 .Lvmcu_paired_2x4_store_first_0_1:
 	sb	a1, 0(t4)
+.Lvmcu_paired_2x4_stored_first_0_1:
 	lw	t0, 4(a0)
 	lbu	t1, 17(a0)
 	sll	t2, a5, t1
@@ -2039,10 +2103,12 @@ vmcu_paired_2x4:
 	add	s1, s1, t2
 	add	a1, a1, s1
 	sra	a1, a1, t1
-	addi	s1, a1, 128
-	bltu	ra, s1, .Lvmcu_paired_2x4_over_first_1_0
+	blt	a1, t3, .Lvmcu_paired_2x4_under_first_1_0
+	blt	ra, a1, .Lvmcu_paired_2x4_over_first_1_0
+	nop
 .Lvmcu_paired_2x4_store_first_1_0:
 	sb	a1, 1(a3)
+.Lvmcu_paired_2x4_stored_first_1_0:
 	slli	a1, a6, 2
 	mulh	a1, a1, t0
 	srai	a6, a6, 31
@@ -2050,10 +2116,12 @@ vmcu_paired_2x4:
 	add	a6, a6, t2
 	add	a1, a1, a6
 	sra	a1, a1, t1
-	addi	a6, a1, 128
-	bltu	ra, a6, .Lvmcu_paired_2x4_over_first_1_1
+	blt	a1, t3, .Lvmcu_paired_2x4_under_first_1_1
+	blt	ra, a1, .Lvmcu_paired_2x4_over_first_1_1
+	nop
 .Lvmcu_paired_2x4_store_first_1_1:
 	sb	a1, 1(t4)
+.Lvmcu_paired_2x4_stored_first_1_1:
 	lw	t0, 8(a0)
 	lbu	t1, 18(a0)
 	sll	t2, a5, t1
@@ -2065,10 +2133,12 @@ vmcu_paired_2x4:
 	add	s10, s10, t2
 	add	a1, a1, s10
 	sra	a1, a1, t1
-	addi	s10, a1, 128
-	bltu	ra, s10, .Lvmcu_paired_2x4_over_first_2_0
+	blt	a1, t3, .Lvmcu_paired_2x4_under_first_2_0
+	blt	ra, a1, .Lvmcu_paired_2x4_over_first_2_0
+	nop
 .Lvmcu_paired_2x4_store_first_2_0:
 	sb	a1, 2(a3)
+.Lvmcu_paired_2x4_stored_first_2_0:
 	slli	a1, a7, 2
 	mulh	a1, a1, t0
 	srai	a7, a7, 31
@@ -2076,10 +2146,12 @@ vmcu_paired_2x4:
 	add	a7, a7, t2
 	add	a1, a1, a7
 	sra	a1, a1, t1
-	addi	a7, a1, 128
-	bltu	ra, a7, .Lvmcu_paired_2x4_over_first_2_1
+	blt	a1, t3, .Lvmcu_paired_2x4_under_first_2_1
+	blt	ra, a1, .Lvmcu_paired_2x4_over_first_2_1
+	nop
 .Lvmcu_paired_2x4_store_first_2_1:
 	sb	a1, 2(t4)
+.Lvmcu_paired_2x4_stored_first_2_1:
 	lw	t0, 12(a0)
 	lbu	t1, 19(a0)
 	sll	t2, a5, t1
@@ -2091,10 +2163,12 @@ vmcu_paired_2x4:
 	add	s11, s11, t2
 	add	a1, a1, s11
 	sra	a1, a1, t1
-	addi	s11, a1, 128
-	bltu	ra, s11, .Lvmcu_paired_2x4_over_first_3_0
+	blt	a1, t3, .Lvmcu_paired_2x4_under_first_3_0
+	blt	ra, a1, .Lvmcu_paired_2x4_over_first_3_0
+	nop
 .Lvmcu_paired_2x4_store_first_3_0:
 	sb	a1, 3(a3)
+.Lvmcu_paired_2x4_stored_first_3_0:
 	slli	a1, t6, 2
 	mulh	a1, a1, t0
 	srai	t6, t6, 31
@@ -2102,10 +2176,12 @@ vmcu_paired_2x4:
 	add	t6, t6, t2
 	add	a1, a1, t6
 	sra	a1, a1, t1
-	addi	t6, a1, 128
-	bltu	ra, t6, .Lvmcu_paired_2x4_over_first_3_1
+	blt	a1, t3, .Lvmcu_paired_2x4_under_first_3_1
+	blt	ra, a1, .Lvmcu_paired_2x4_over_first_3_1
+	nop
 .Lvmcu_paired_2x4_store_first_3_1:
 	sb	a1, 3(t4)
+.Lvmcu_paired_2x4_stored_first_3_1:
 
 	/* Go on as with a block alone. */
 	mv	a0, t5
@@ -2133,7 +2209,7 @@ vmcu_paired_2x4:
 	add	s5, t6, s9
 	addi	a0, a0, 16
 	mv	a1, s10
-	li	ra, 255
+	li	ra, 127
 	lw	a6, 12(sp)
 	lw	a5, 8(sp)
 	lw	t0, 28(sp)
@@ -2282,6 +2358,7 @@ vmcu_paired_2x4:
 	/* Requantise and store. */
 .Lvmcu_paired_2x4_bytes:
 	add	t4, a3, a6
+	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 16(a0)
 	sll	t2, a5, t1
@@ -2293,10 +2370,12 @@ vmcu_paired_2x4:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	addi	s2, a1, 128
-	bltu	ra, s2, .Lvmcu_paired_2x4_over_byte_0_0
+	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_0_0
+	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_0_0
+	nop
 .Lvmcu_paired_2x4_store_byte_0_0:
 	sb	a1, 0(a3)
+.Lvmcu_paired_2x4_stored_byte_0_0:
 	slli	a1, s6, 2
 	mulh	a1, a1, t0
 	srai	s6, s6, 31
@@ -2304,10 +2383,12 @@ vmcu_paired_2x4:
 	add	s6, s6, t2
 	add	a1, a1, s6
 	sra	a1, a1, t1
-	addi	s6, a1, 128
-	bltu	ra, s6, .Lvmcu_paired_2x4_over_byte_0_1
+	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_0_1
+	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_0_1
+	nop
 .Lvmcu_paired_2x4_store_byte_0_1:
 	sb	a1, 0(t4)
+.Lvmcu_paired_2x4_stored_byte_0_1:
 	lw	t0, 4(a0)
 	lbu	t1, 17(a0)
 	sll	t2, a5, t1
@@ -2319,10 +2400,12 @@ vmcu_paired_2x4:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	addi	s3, a1, 128
-	bltu	ra, s3, .Lvmcu_paired_2x4_over_byte_1_0
+	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_1_0
+	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_1_0
+	nop
 .Lvmcu_paired_2x4_store_byte_1_0:
 	sb	a1, 1(a3)
+.Lvmcu_paired_2x4_stored_byte_1_0:
 	slli	a1, s7, 2
 	mulh	a1, a1, t0
 	srai	s7, s7, 31
@@ -2330,10 +2413,12 @@ vmcu_paired_2x4:
 	add	s7, s7, t2
 	add	a1, a1, s7
 	sra	a1, a1, t1
-	addi	s7, a1, 128
-	bltu	ra, s7, .Lvmcu_paired_2x4_over_byte_1_1
+	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_1_1
+	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_1_1
+	nop
 .Lvmcu_paired_2x4_store_byte_1_1:
 	sb	a1, 1(t4)
+.Lvmcu_paired_2x4_stored_byte_1_1:
 	lw	t0, 8(a0)
 	lbu	t1, 18(a0)
 	sll	t2, a5, t1
@@ -2345,10 +2430,12 @@ vmcu_paired_2x4:
 	add	s4, s4, t2
 	add	a1, a1, s4
 	sra	a1, a1, t1
-	addi	s4, a1, 128
-	bltu	ra, s4, .Lvmcu_paired_2x4_over_byte_2_0
+	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_2_0
+	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_2_0
+	nop
 .Lvmcu_paired_2x4_store_byte_2_0:
 	sb	a1, 2(a3)
+.Lvmcu_paired_2x4_stored_byte_2_0:
 	slli	a1, s8, 2
 	mulh	a1, a1, t0
 	srai	s8, s8, 31
@@ -2356,10 +2443,12 @@ vmcu_paired_2x4:
 	add	s8, s8, t2
 	add	a1, a1, s8
 	sra	a1, a1, t1
-	addi	s8, a1, 128
-	bltu	ra, s8, .Lvmcu_paired_2x4_over_byte_2_1
+	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_2_1
+	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_2_1
+	nop
 .Lvmcu_paired_2x4_store_byte_2_1:
 	sb	a1, 2(t4)
+.Lvmcu_paired_2x4_stored_byte_2_1:
 	lw	t0, 12(a0)
 	lbu	t1, 19(a0)
 	sll	t2, a5, t1
@@ -2371,10 +2460,12 @@ vmcu_paired_2x4:
 	add	s5, s5, t2
 	add	a1, a1, s5
 	sra	a1, a1, t1
-	addi	s5, a1, 128
-	bltu	ra, s5, .Lvmcu_paired_2x4_over_byte_3_0
+	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_3_0
+	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_3_0
+	nop
 .Lvmcu_paired_2x4_store_byte_3_0:
 	sb	a1, 3(a3)
+.Lvmcu_paired_2x4_stored_byte_3_0:
 	slli	a1, s9, 2
 	mulh	a1, a1, t0
 	srai	s9, s9, 31
@@ -2382,10 +2473,12 @@ vmcu_paired_2x4:
 	add	s9, s9, t2
 	add	a1, a1, s9
 	sra	a1, a1, t1
-	addi	s9, a1, 128
-	bltu	ra, s9, .Lvmcu_paired_2x4_over_byte_3_1
+	blt	a1, t3, .Lvmcu_paired_2x4_under_byte_3_1
+	blt	ra, a1, .Lvmcu_paired_2x4_over_byte_3_1
+	nop
 .Lvmcu_paired_2x4_store_byte_3_1:
 	sb	a1, 3(t4)
+.Lvmcu_paired_2x4_stored_byte_3_1:
 	addi	a0, a0, 20
 	addi	a3, a3, 4
 	addi	a4, a4, -4
@@ -2422,70 +2515,102 @@ vmcu_paired_2x4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_2x4_over_byte_0_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_under_byte_0_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_byte_0_0
-.Lvmcu_paired_2x4_over_byte_0_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_byte_0_0:
+	sb	ra, 0(a3)
+	j	.Lvmcu_paired_2x4_stored_byte_0_0
+.Lvmcu_paired_2x4_under_byte_0_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_byte_0_1
-.Lvmcu_paired_2x4_over_byte_1_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_byte_0_1:
+	sb	ra, 0(t4)
+	j	.Lvmcu_paired_2x4_stored_byte_0_1
+.Lvmcu_paired_2x4_under_byte_1_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_byte_1_0
-.Lvmcu_paired_2x4_over_byte_1_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_byte_1_0:
+	sb	ra, 1(a3)
+	j	.Lvmcu_paired_2x4_stored_byte_1_0
+.Lvmcu_paired_2x4_under_byte_1_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_byte_1_1
-.Lvmcu_paired_2x4_over_byte_2_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_byte_1_1:
+	sb	ra, 1(t4)
+	j	.Lvmcu_paired_2x4_stored_byte_1_1
+.Lvmcu_paired_2x4_under_byte_2_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_byte_2_0
-.Lvmcu_paired_2x4_over_byte_2_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_byte_2_0:
+	sb	ra, 2(a3)
+	j	.Lvmcu_paired_2x4_stored_byte_2_0
+.Lvmcu_paired_2x4_under_byte_2_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_byte_2_1
-.Lvmcu_paired_2x4_over_byte_3_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_byte_2_1:
+	sb	ra, 2(t4)
+	j	.Lvmcu_paired_2x4_stored_byte_2_1
+.Lvmcu_paired_2x4_under_byte_3_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_byte_3_0
-.Lvmcu_paired_2x4_over_byte_3_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_byte_3_0:
+	sb	ra, 3(a3)
+	j	.Lvmcu_paired_2x4_stored_byte_3_0
+.Lvmcu_paired_2x4_under_byte_3_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_byte_3_1
-.Lvmcu_paired_2x4_over_first_0_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_byte_3_1:
+	sb	ra, 3(t4)
+	j	.Lvmcu_paired_2x4_stored_byte_3_1
+.Lvmcu_paired_2x4_under_first_0_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_first_0_0
-.Lvmcu_paired_2x4_over_first_0_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_first_0_0:
+	sb	ra, 0(a3)
+	j	.Lvmcu_paired_2x4_stored_first_0_0
+.Lvmcu_paired_2x4_under_first_0_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_first_0_1
-.Lvmcu_paired_2x4_over_first_1_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_first_0_1:
+	sb	ra, 0(t4)
+	j	.Lvmcu_paired_2x4_stored_first_0_1
+.Lvmcu_paired_2x4_under_first_1_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_first_1_0
-.Lvmcu_paired_2x4_over_first_1_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_first_1_0:
+	sb	ra, 1(a3)
+	j	.Lvmcu_paired_2x4_stored_first_1_0
+.Lvmcu_paired_2x4_under_first_1_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_first_1_1
-.Lvmcu_paired_2x4_over_first_2_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_first_1_1:
+	sb	ra, 1(t4)
+	j	.Lvmcu_paired_2x4_stored_first_1_1
+.Lvmcu_paired_2x4_under_first_2_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_first_2_0
-.Lvmcu_paired_2x4_over_first_2_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_first_2_0:
+	sb	ra, 2(a3)
+	j	.Lvmcu_paired_2x4_stored_first_2_0
+.Lvmcu_paired_2x4_under_first_2_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_first_2_1
-.Lvmcu_paired_2x4_over_first_3_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_first_2_1:
+	sb	ra, 2(t4)
+	j	.Lvmcu_paired_2x4_stored_first_2_1
+.Lvmcu_paired_2x4_under_first_3_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_first_3_0
-.Lvmcu_paired_2x4_over_first_3_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_over_first_3_0:
+	sb	ra, 3(a3)
+	j	.Lvmcu_paired_2x4_stored_first_3_0
+.Lvmcu_paired_2x4_under_first_3_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_store_first_3_1
+.Lvmcu_paired_2x4_over_first_3_1:
+	sb	ra, 3(t4)
+	j	.Lvmcu_paired_2x4_stored_first_3_1
 	.cfi_endproc
 	.size vmcu_paired_2x4, . - vmcu_paired_2x4
 

@@ -68,7 +68,7 @@ vmcu_paired_4x2_int4:
 	lla	t4, .Lvmcu_paired_4x2_int4_four_odd
 .Lvmcu_paired_4x2_int4_chosen:
 	mv	a7, t4
-	li	ra, 255
+	li	ra, 127
 	slli	a5, a5, 1
 	slli	a2, a2, 5
 	add	a2, a2, a1
@@ -603,6 +603,7 @@ vmcu_paired_4x2_int4:
 	add	t4, a3, a6
 	add	t5, t4, a6
 	add	t6, t5, a6
+	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
@@ -614,10 +615,12 @@ vmcu_paired_4x2_int4:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	addi	s2, a1, 128
-	bltu	ra, s2, .Lvmcu_paired_4x2_int4_over_byte_0_0
+	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_0_0
+	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_0_0
+	nop
 .Lvmcu_paired_4x2_int4_store_byte_0_0:
 	sb	a1, 0(a3)
+.Lvmcu_paired_4x2_int4_stored_byte_0_0:
 	slli	a1, s6, 2
 	mulh	a1, a1, t0
 	srai	s6, s6, 31
@@ -625,10 +628,12 @@ vmcu_paired_4x2_int4:
 	add	s6, s6, t2
 	add	a1, a1, s6
 	sra	a1, a1, t1
-	addi	s6, a1, 128
-	bltu	ra, s6, .Lvmcu_paired_4x2_int4_over_byte_0_1
+	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_0_1
+	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_0_1
+	nop
 .Lvmcu_paired_4x2_int4_store_byte_0_1:
 	sb	a1, 0(t4)
+.Lvmcu_paired_4x2_int4_stored_byte_0_1:
 	slli	a1, s3, 2
 	mulh	a1, a1, t0
 	srai	s3, s3, 31
@@ -636,10 +641,12 @@ vmcu_paired_4x2_int4:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	addi	s3, a1, 128
-	bltu	ra, s3, .Lvmcu_paired_4x2_int4_over_byte_0_2
+	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_0_2
+	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_0_2
+	nop
 .Lvmcu_paired_4x2_int4_store_byte_0_2:
 	sb	a1, 0(t5)
+.Lvmcu_paired_4x2_int4_stored_byte_0_2:
 	slli	a1, s7, 2
 	mulh	a1, a1, t0
 	srai	s7, s7, 31
@@ -647,10 +654,12 @@ vmcu_paired_4x2_int4:
 	add	s7, s7, t2
 	add	a1, a1, s7
 	sra	a1, a1, t1
-	addi	s7, a1, 128
-	bltu	ra, s7, .Lvmcu_paired_4x2_int4_over_byte_0_3
+	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_0_3
+	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_0_3
+	nop
 .Lvmcu_paired_4x2_int4_store_byte_0_3:
 	sb	a1, 0(t6)
+.Lvmcu_paired_4x2_int4_stored_byte_0_3:
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
@@ -662,10 +671,12 @@ vmcu_paired_4x2_int4:
 	add	s4, s4, t2
 	add	a1, a1, s4
 	sra	a1, a1, t1
-	addi	s4, a1, 128
-	bltu	ra, s4, .Lvmcu_paired_4x2_int4_over_byte_1_0
+	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_1_0
+	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_1_0
+	nop
 .Lvmcu_paired_4x2_int4_store_byte_1_0:
 	sb	a1, 1(a3)
+.Lvmcu_paired_4x2_int4_stored_byte_1_0:
 	slli	a1, s8, 2
 	mulh	a1, a1, t0
 	srai	s8, s8, 31
@@ -673,10 +684,12 @@ vmcu_paired_4x2_int4:
 	add	s8, s8, t2
 	add	a1, a1, s8
 	sra	a1, a1, t1
-	addi	s8, a1, 128
-	bltu	ra, s8, .Lvmcu_paired_4x2_int4_over_byte_1_1
+	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_1_1
+	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_1_1
+	nop
 .Lvmcu_paired_4x2_int4_store_byte_1_1:
 	sb	a1, 1(t4)
+.Lvmcu_paired_4x2_int4_stored_byte_1_1:
 	slli	a1, s5, 2
 	mulh	a1, a1, t0
 	srai	s5, s5, 31
@@ -684,10 +697,12 @@ vmcu_paired_4x2_int4:
 	add	s5, s5, t2
 	add	a1, a1, s5
 	sra	a1, a1, t1
-	addi	s5, a1, 128
-	bltu	ra, s5, .Lvmcu_paired_4x2_int4_over_byte_1_2
+	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_1_2
+	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_1_2
+	nop
 .Lvmcu_paired_4x2_int4_store_byte_1_2:
 	sb	a1, 1(t5)
+.Lvmcu_paired_4x2_int4_stored_byte_1_2:
 	slli	a1, s9, 2
 	mulh	a1, a1, t0
 	srai	s9, s9, 31
@@ -695,10 +710,12 @@ vmcu_paired_4x2_int4:
 	add	s9, s9, t2
 	add	a1, a1, s9
 	sra	a1, a1, t1
-	addi	s9, a1, 128
-	bltu	ra, s9, .Lvmcu_paired_4x2_int4_over_byte_1_3
+	blt	a1, t3, .Lvmcu_paired_4x2_int4_under_byte_1_3
+	blt	ra, a1, .Lvmcu_paired_4x2_int4_over_byte_1_3
+	nop
 .Lvmcu_paired_4x2_int4_store_byte_1_3:
 	sb	a1, 1(t6)
+.Lvmcu_paired_4x2_int4_stored_byte_1_3:
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
@@ -735,38 +752,54 @@ vmcu_paired_4x2_int4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_4x2_int4_over_byte_0_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_int4_under_byte_0_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_int4_store_byte_0_0
-.Lvmcu_paired_4x2_int4_over_byte_0_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_int4_over_byte_0_0:
+	sb	ra, 0(a3)
+	j	.Lvmcu_paired_4x2_int4_stored_byte_0_0
+.Lvmcu_paired_4x2_int4_under_byte_0_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_int4_store_byte_0_1
-.Lvmcu_paired_4x2_int4_over_byte_0_2:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_int4_over_byte_0_1:
+	sb	ra, 0(t4)
+	j	.Lvmcu_paired_4x2_int4_stored_byte_0_1
+.Lvmcu_paired_4x2_int4_under_byte_0_2:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_int4_store_byte_0_2
-.Lvmcu_paired_4x2_int4_over_byte_0_3:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_int4_over_byte_0_2:
+	sb	ra, 0(t5)
+	j	.Lvmcu_paired_4x2_int4_stored_byte_0_2
+.Lvmcu_paired_4x2_int4_under_byte_0_3:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_int4_store_byte_0_3
-.Lvmcu_paired_4x2_int4_over_byte_1_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_int4_over_byte_0_3:
+	sb	ra, 0(t6)
+	j	.Lvmcu_paired_4x2_int4_stored_byte_0_3
+.Lvmcu_paired_4x2_int4_under_byte_1_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_int4_store_byte_1_0
-.Lvmcu_paired_4x2_int4_over_byte_1_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_int4_over_byte_1_0:
+	sb	ra, 1(a3)
+	j	.Lvmcu_paired_4x2_int4_stored_byte_1_0
+.Lvmcu_paired_4x2_int4_under_byte_1_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_int4_store_byte_1_1
-.Lvmcu_paired_4x2_int4_over_byte_1_2:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_int4_over_byte_1_1:
+	sb	ra, 1(t4)
+	j	.Lvmcu_paired_4x2_int4_stored_byte_1_1
+.Lvmcu_paired_4x2_int4_under_byte_1_2:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_int4_store_byte_1_2
-.Lvmcu_paired_4x2_int4_over_byte_1_3:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_4x2_int4_over_byte_1_2:
+	sb	ra, 1(t5)
+	j	.Lvmcu_paired_4x2_int4_stored_byte_1_2
+.Lvmcu_paired_4x2_int4_under_byte_1_3:
+	mv	a1, t3
 	j	.Lvmcu_paired_4x2_int4_store_byte_1_3
+.Lvmcu_paired_4x2_int4_over_byte_1_3:
+	sb	ra, 1(t6)
+	j	.Lvmcu_paired_4x2_int4_stored_byte_1_3
 	.cfi_endproc
 	.size vmcu_paired_4x2_int4, . - vmcu_paired_4x2_int4
 
@@ -820,7 +853,7 @@ vmcu_paired_2x2_int4:
 	lla	t4, .Lvmcu_paired_2x2_int4_four
 .Lvmcu_paired_2x2_int4_chosen:
 	mv	a7, t4
-	li	ra, 255
+	li	ra, 127
 	slli	a5, a5, 1
 	slli	a2, a2, 4
 	add	a2, a2, a1
@@ -983,6 +1016,7 @@ vmcu_paired_2x2_int4:
 	/* Requantise and store. */
 .Lvmcu_paired_2x2_int4_bytes:
 	add	t4, a3, a6
+	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
@@ -994,10 +1028,12 @@ vmcu_paired_2x2_int4:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	addi	s2, a1, 128
-	bltu	ra, s2, .Lvmcu_paired_2x2_int4_over_byte_0_0
+	blt	a1, t3, .Lvmcu_paired_2x2_int4_under_byte_0_0
+	blt	ra, a1, .Lvmcu_paired_2x2_int4_over_byte_0_0
+	nop
 .Lvmcu_paired_2x2_int4_store_byte_0_0:
 	sb	a1, 0(a3)
+.Lvmcu_paired_2x2_int4_stored_byte_0_0:
 	slli	a1, s6, 2
 	mulh	a1, a1, t0
 	srai	s6, s6, 31
@@ -1005,10 +1041,12 @@ vmcu_paired_2x2_int4:
 	add	s6, s6, t2
 	add	a1, a1, s6
 	sra	a1, a1, t1
-	addi	s6, a1, 128
-	bltu	ra, s6, .Lvmcu_paired_2x2_int4_over_byte_0_1
+	blt	a1, t3, .Lvmcu_paired_2x2_int4_under_byte_0_1
+	blt	ra, a1, .Lvmcu_paired_2x2_int4_over_byte_0_1
+	nop
 .Lvmcu_paired_2x2_int4_store_byte_0_1:
 	sb	a1, 0(t4)
+.Lvmcu_paired_2x2_int4_stored_byte_0_1:
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
@@ -1020,10 +1058,12 @@ vmcu_paired_2x2_int4:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	addi	s3, a1, 128
-	bltu	ra, s3, .Lvmcu_paired_2x2_int4_over_byte_1_0
+	blt	a1, t3, .Lvmcu_paired_2x2_int4_under_byte_1_0
+	blt	ra, a1, .Lvmcu_paired_2x2_int4_over_byte_1_0
+	nop
 .Lvmcu_paired_2x2_int4_store_byte_1_0:
 	sb	a1, 1(a3)
+.Lvmcu_paired_2x2_int4_stored_byte_1_0:
 	slli	a1, s7, 2
 	mulh	a1, a1, t0
 	srai	s7, s7, 31
@@ -1031,10 +1071,12 @@ vmcu_paired_2x2_int4:
 	add	s7, s7, t2
 	add	a1, a1, s7
 	sra	a1, a1, t1
-	addi	s7, a1, 128
-	bltu	ra, s7, .Lvmcu_paired_2x2_int4_over_byte_1_1
+	blt	a1, t3, .Lvmcu_paired_2x2_int4_under_byte_1_1
+	blt	ra, a1, .Lvmcu_paired_2x2_int4_over_byte_1_1
+	nop
 .Lvmcu_paired_2x2_int4_store_byte_1_1:
 	sb	a1, 1(t4)
+.Lvmcu_paired_2x2_int4_stored_byte_1_1:
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
@@ -1071,22 +1113,30 @@ vmcu_paired_2x2_int4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_2x2_int4_over_byte_0_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x2_int4_under_byte_0_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x2_int4_store_byte_0_0
-.Lvmcu_paired_2x2_int4_over_byte_0_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x2_int4_over_byte_0_0:
+	sb	ra, 0(a3)
+	j	.Lvmcu_paired_2x2_int4_stored_byte_0_0
+.Lvmcu_paired_2x2_int4_under_byte_0_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x2_int4_store_byte_0_1
-.Lvmcu_paired_2x2_int4_over_byte_1_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x2_int4_over_byte_0_1:
+	sb	ra, 0(t4)
+	j	.Lvmcu_paired_2x2_int4_stored_byte_0_1
+.Lvmcu_paired_2x2_int4_under_byte_1_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x2_int4_store_byte_1_0
-.Lvmcu_paired_2x2_int4_over_byte_1_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x2_int4_over_byte_1_0:
+	sb	ra, 1(a3)
+	j	.Lvmcu_paired_2x2_int4_stored_byte_1_0
+.Lvmcu_paired_2x2_int4_under_byte_1_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x2_int4_store_byte_1_1
+.Lvmcu_paired_2x2_int4_over_byte_1_1:
+	sb	ra, 1(t4)
+	j	.Lvmcu_paired_2x2_int4_stored_byte_1_1
 	.cfi_endproc
 	.size vmcu_paired_2x2_int4, . - vmcu_paired_2x2_int4
 
@@ -1131,7 +1181,7 @@ vmcu_paired_1x2_int4:
 
 	/* Where steps end, and where the code for as many taps is. */
 	mv	s10, a1
-	li	ra, 255
+	li	ra, 127
 	slli	a5, a5, 1
 	slli	a2, a2, 2
 	add	a2, a2, a1
@@ -1193,6 +1243,7 @@ vmcu_paired_1x2_int4:
 
 	/* Requantise and store. */
 .Lvmcu_paired_1x2_int4_bytes:
+	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 8(a0)
 	sll	t2, a5, t1
@@ -1204,10 +1255,12 @@ vmcu_paired_1x2_int4:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	addi	s2, a1, 128
-	bltu	ra, s2, .Lvmcu_paired_1x2_int4_over_byte_0_0
+	blt	a1, t3, .Lvmcu_paired_1x2_int4_under_byte_0_0
+	blt	ra, a1, .Lvmcu_paired_1x2_int4_over_byte_0_0
+	nop
 .Lvmcu_paired_1x2_int4_store_byte_0_0:
 	sb	a1, 0(a3)
+.Lvmcu_paired_1x2_int4_stored_byte_0_0:
 	lw	t0, 4(a0)
 	lbu	t1, 9(a0)
 	sll	t2, a5, t1
@@ -1219,10 +1272,12 @@ vmcu_paired_1x2_int4:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	addi	s3, a1, 128
-	bltu	ra, s3, .Lvmcu_paired_1x2_int4_over_byte_1_0
+	blt	a1, t3, .Lvmcu_paired_1x2_int4_under_byte_1_0
+	blt	ra, a1, .Lvmcu_paired_1x2_int4_over_byte_1_0
+	nop
 .Lvmcu_paired_1x2_int4_store_byte_1_0:
 	sb	a1, 1(a3)
+.Lvmcu_paired_1x2_int4_stored_byte_1_0:
 	addi	a0, a0, 12
 	addi	a3, a3, 2
 	addi	a4, a4, -2
@@ -1259,14 +1314,18 @@ vmcu_paired_1x2_int4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_1x2_int4_over_byte_0_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_1x2_int4_under_byte_0_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_1x2_int4_store_byte_0_0
-.Lvmcu_paired_1x2_int4_over_byte_1_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_1x2_int4_over_byte_0_0:
+	sb	ra, 0(a3)
+	j	.Lvmcu_paired_1x2_int4_stored_byte_0_0
+.Lvmcu_paired_1x2_int4_under_byte_1_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_1x2_int4_store_byte_1_0
+.Lvmcu_paired_1x2_int4_over_byte_1_0:
+	sb	ra, 1(a3)
+	j	.Lvmcu_paired_1x2_int4_stored_byte_1_0
 	.cfi_endproc
 	.size vmcu_paired_1x2_int4, . - vmcu_paired_1x2_int4
 
@@ -1329,7 +1388,7 @@ vmcu_paired_2x4_int4:
 	lla	t4, .Lvmcu_paired_2x4_int4_four_odd
 .Lvmcu_paired_2x4_int4_chosen:
 	mv	a7, t4
-	li	ra, 255
+	li	ra, 127
 	slli	a5, a5, 1
 	slli	a2, a2, 4
 	add	a2, a2, a1
@@ -1939,6 +1998,7 @@ vmcu_paired_2x4_int4:
 	/* Requantise and store. */
 .Lvmcu_paired_2x4_int4_bytes:
 	add	t4, a3, a6
+	li	t3, -128
 	lw	t0, 0(a0)
 	lbu	t1, 16(a0)
 	sll	t2, a5, t1
@@ -1950,10 +2010,12 @@ vmcu_paired_2x4_int4:
 	add	s2, s2, t2
 	add	a1, a1, s2
 	sra	a1, a1, t1
-	addi	s2, a1, 128
-	bltu	ra, s2, .Lvmcu_paired_2x4_int4_over_byte_0_0
+	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_0_0
+	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_0_0
+	nop
 .Lvmcu_paired_2x4_int4_store_byte_0_0:
 	sb	a1, 0(a3)
+.Lvmcu_paired_2x4_int4_stored_byte_0_0:
 	slli	a1, s6, 2
 	mulh	a1, a1, t0
 	srai	s6, s6, 31
@@ -1961,10 +2023,12 @@ vmcu_paired_2x4_int4:
 	add	s6, s6, t2
 	add	a1, a1, s6
 	sra	a1, a1, t1
-	addi	s6, a1, 128
-	bltu	ra, s6, .Lvmcu_paired_2x4_int4_over_byte_0_1
+	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_0_1
+	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_0_1
+	nop
 .Lvmcu_paired_2x4_int4_store_byte_0_1:
 	sb	a1, 0(t4)
+.Lvmcu_paired_2x4_int4_stored_byte_0_1:
 	lw	t0, 4(a0)
 	lbu	t1, 17(a0)
 	sll	t2, a5, t1
@@ -1976,10 +2040,12 @@ vmcu_paired_2x4_int4:
 	add	s3, s3, t2
 	add	a1, a1, s3
 	sra	a1, a1, t1
-	addi	s3, a1, 128
-	bltu	ra, s3, .Lvmcu_paired_2x4_int4_over_byte_1_0
+	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_1_0
+	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_1_0
+	nop
 .Lvmcu_paired_2x4_int4_store_byte_1_0:
 	sb	a1, 1(a3)
+.Lvmcu_paired_2x4_int4_stored_byte_1_0:
 	slli	a1, s7, 2
 	mulh	a1, a1, t0
 	srai	s7, s7, 31
@@ -1987,10 +2053,12 @@ vmcu_paired_2x4_int4:
 	add	s7, s7, t2
 	add	a1, a1, s7
 	sra	a1, a1, t1
-	addi	s7, a1, 128
-	bltu	ra, s7, .Lvmcu_paired_2x4_int4_over_byte_1_1
+	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_1_1
+	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_1_1
+	nop
 .Lvmcu_paired_2x4_int4_store_byte_1_1:
 	sb	a1, 1(t4)
+.Lvmcu_paired_2x4_int4_stored_byte_1_1:
 	lw	t0, 8(a0)
 	lbu	t1, 18(a0)
 	sll	t2, a5, t1
@@ -2002,10 +2070,12 @@ vmcu_paired_2x4_int4:
 	add	s4, s4, t2
 	add	a1, a1, s4
 	sra	a1, a1, t1
-	addi	s4, a1, 128
-	bltu	ra, s4, .Lvmcu_paired_2x4_int4_over_byte_2_0
+	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_2_0
+	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_2_0
+	nop
 .Lvmcu_paired_2x4_int4_store_byte_2_0:
 	sb	a1, 2(a3)
+.Lvmcu_paired_2x4_int4_stored_byte_2_0:
 	slli	a1, s8, 2
 	mulh	a1, a1, t0
 	srai	s8, s8, 31
@@ -2013,10 +2083,12 @@ vmcu_paired_2x4_int4:
 	add	s8, s8, t2
 	add	a1, a1, s8
 	sra	a1, a1, t1
-	addi	s8, a1, 128
-	bltu	ra, s8, .Lvmcu_paired_2x4_int4_over_byte_2_1
+	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_2_1
+	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_2_1
+	nop
 .Lvmcu_paired_2x4_int4_store_byte_2_1:
 	sb	a1, 2(t4)
+.Lvmcu_paired_2x4_int4_stored_byte_2_1:
 	lw	t0, 12(a0)
 	lbu	t1, 19(a0)
 	sll	t2, a5, t1
@@ -2028,10 +2100,12 @@ vmcu_paired_2x4_int4:
 	add	s5, s5, t2
 	add	a1, a1, s5
 	sra	a1, a1, t1
-	addi	s5, a1, 128
-	bltu	ra, s5, .Lvmcu_paired_2x4_int4_over_byte_3_0
+	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_3_0
+	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_3_0
+	nop
 .Lvmcu_paired_2x4_int4_store_byte_3_0:
 	sb	a1, 3(a3)
+.Lvmcu_paired_2x4_int4_stored_byte_3_0:
 	slli	a1, s9, 2
 	mulh	a1, a1, t0
 	srai	s9, s9, 31
@@ -2039,10 +2113,12 @@ vmcu_paired_2x4_int4:
 	add	s9, s9, t2
 	add	a1, a1, s9
 	sra	a1, a1, t1
-	addi	s9, a1, 128
-	bltu	ra, s9, .Lvmcu_paired_2x4_int4_over_byte_3_1
+	blt	a1, t3, .Lvmcu_paired_2x4_int4_under_byte_3_1
+	blt	ra, a1, .Lvmcu_paired_2x4_int4_over_byte_3_1
+	nop
 .Lvmcu_paired_2x4_int4_store_byte_3_1:
 	sb	a1, 3(t4)
+.Lvmcu_paired_2x4_int4_stored_byte_3_1:
 	addi	a0, a0, 20
 	addi	a3, a3, 4
 	addi	a4, a4, -4
@@ -2079,38 +2155,54 @@ vmcu_paired_2x4_int4:
 	.cfi_restore	s11
 	ret
 	.cfi_restore_state
-.Lvmcu_paired_2x4_int4_over_byte_0_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_int4_under_byte_0_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_int4_store_byte_0_0
-.Lvmcu_paired_2x4_int4_over_byte_0_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_int4_over_byte_0_0:
+	sb	ra, 0(a3)
+	j	.Lvmcu_paired_2x4_int4_stored_byte_0_0
+.Lvmcu_paired_2x4_int4_under_byte_0_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_int4_store_byte_0_1
-.Lvmcu_paired_2x4_int4_over_byte_1_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_int4_over_byte_0_1:
+	sb	ra, 0(t4)
+	j	.Lvmcu_paired_2x4_int4_stored_byte_0_1
+.Lvmcu_paired_2x4_int4_under_byte_1_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_int4_store_byte_1_0
-.Lvmcu_paired_2x4_int4_over_byte_1_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_int4_over_byte_1_0:
+	sb	ra, 1(a3)
+	j	.Lvmcu_paired_2x4_int4_stored_byte_1_0
+.Lvmcu_paired_2x4_int4_under_byte_1_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_int4_store_byte_1_1
-.Lvmcu_paired_2x4_int4_over_byte_2_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_int4_over_byte_1_1:
+	sb	ra, 1(t4)
+	j	.Lvmcu_paired_2x4_int4_stored_byte_1_1
+.Lvmcu_paired_2x4_int4_under_byte_2_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_int4_store_byte_2_0
-.Lvmcu_paired_2x4_int4_over_byte_2_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_int4_over_byte_2_0:
+	sb	ra, 2(a3)
+	j	.Lvmcu_paired_2x4_int4_stored_byte_2_0
+.Lvmcu_paired_2x4_int4_under_byte_2_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_int4_store_byte_2_1
-.Lvmcu_paired_2x4_int4_over_byte_3_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_int4_over_byte_2_1:
+	sb	ra, 2(t4)
+	j	.Lvmcu_paired_2x4_int4_stored_byte_2_1
+.Lvmcu_paired_2x4_int4_under_byte_3_0:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_int4_store_byte_3_0
-.Lvmcu_paired_2x4_int4_over_byte_3_1:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_2x4_int4_over_byte_3_0:
+	sb	ra, 3(a3)
+	j	.Lvmcu_paired_2x4_int4_stored_byte_3_0
+.Lvmcu_paired_2x4_int4_under_byte_3_1:
+	mv	a1, t3
 	j	.Lvmcu_paired_2x4_int4_store_byte_3_1
+.Lvmcu_paired_2x4_int4_over_byte_3_1:
+	sb	ra, 3(t4)
+	j	.Lvmcu_paired_2x4_int4_stored_byte_3_1
 	.cfi_endproc
 	.size vmcu_paired_2x4_int4, . - vmcu_paired_2x4_int4
 
@@ -3302,7 +3394,7 @@ vmcu_paired_1x4_int4:
 
 	/* The bytes of a block. */
 .Lvmcu_paired_1x4_int4_bytes:
-	li	a2, 255
+	li	a2, 127
 	lw	t4, 0(a0)
 	lbu	t5, 16(a0)
 	sll	t6, a5, t5
@@ -3314,10 +3406,13 @@ vmcu_paired_1x4_int4:
 	add	s0, s0, t6
 	add	a1, a1, s0
 	sra	a1, a1, t5
-	addi	s0, a1, 128
-	bltu	a2, s0, .Lvmcu_paired_1x4_int4_over_byte_0_0
+	li	t6, -128
+	blt	a1, t6, .Lvmcu_paired_1x4_int4_under_byte_0_0
+	blt	a2, a1, .Lvmcu_paired_1x4_int4_over_byte_0_0
+	nop
 .Lvmcu_paired_1x4_int4_store_byte_0_0:
 	sb	a1, 0(a3)
+.Lvmcu_paired_1x4_int4_stored_byte_0_0:
 	lw	t4, 4(a0)
 	lbu	t5, 17(a0)
 	sll	t6, a5, t5
@@ -3329,10 +3424,13 @@ vmcu_paired_1x4_int4:
 	add	s1, s1, t6
 	add	a1, a1, s1
 	sra	a1, a1, t5
-	addi	s1, a1, 128
-	bltu	a2, s1, .Lvmcu_paired_1x4_int4_over_byte_1_0
+	li	t6, -128
+	blt	a1, t6, .Lvmcu_paired_1x4_int4_under_byte_1_0
+	blt	a2, a1, .Lvmcu_paired_1x4_int4_over_byte_1_0
+	nop
 .Lvmcu_paired_1x4_int4_store_byte_1_0:
 	sb	a1, 1(a3)
+.Lvmcu_paired_1x4_int4_stored_byte_1_0:
 	lw	t4, 8(a0)
 	lbu	t5, 18(a0)
 	sll	t6, a5, t5
@@ -3344,10 +3442,13 @@ vmcu_paired_1x4_int4:
 	add	s2, s2, t6
 	add	a1, a1, s2
 	sra	a1, a1, t5
-	addi	s2, a1, 128
-	bltu	a2, s2, .Lvmcu_paired_1x4_int4_over_byte_2_0
+	li	t6, -128
+	blt	a1, t6, .Lvmcu_paired_1x4_int4_under_byte_2_0
+	blt	a2, a1, .Lvmcu_paired_1x4_int4_over_byte_2_0
+	nop
 .Lvmcu_paired_1x4_int4_store_byte_2_0:
 	sb	a1, 2(a3)
+.Lvmcu_paired_1x4_int4_stored_byte_2_0:
 	lw	t4, 12(a0)
 	lbu	t5, 19(a0)
 	sll	t6, a5, t5
@@ -3359,10 +3460,13 @@ vmcu_paired_1x4_int4:
 	add	s3, s3, t6
 	add	a1, a1, s3
 	sra	a1, a1, t5
-	addi	s3, a1, 128
-	bltu	a2, s3, .Lvmcu_paired_1x4_int4_over_byte_3_0
+	li	t6, -128
+	blt	a1, t6, .Lvmcu_paired_1x4_int4_under_byte_3_0
+	blt	a2, a1, .Lvmcu_paired_1x4_int4_over_byte_3_0
+	nop
 .Lvmcu_paired_1x4_int4_store_byte_3_0:
 	sb	a1, 3(a3)
+.Lvmcu_paired_1x4_int4_stored_byte_3_0:
 	addi	a3, a3, 4
 	jr	a4
 .Lvmcu_paired_1x4_int4_stored:
@@ -3493,22 +3597,30 @@ vmcu_paired_1x4_int4:
 	sw	s2, 8(a3)
 	sw	s3, 12(a3)
 	j	.Lvmcu_paired_1x4_int4_done
-.Lvmcu_paired_1x4_int4_over_byte_0_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_1x4_int4_under_byte_0_0:
+	mv	a1, t6
 	j	.Lvmcu_paired_1x4_int4_store_byte_0_0
-.Lvmcu_paired_1x4_int4_over_byte_1_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_1x4_int4_over_byte_0_0:
+	sb	a2, 0(a3)
+	j	.Lvmcu_paired_1x4_int4_stored_byte_0_0
+.Lvmcu_paired_1x4_int4_under_byte_1_0:
+	mv	a1, t6
 	j	.Lvmcu_paired_1x4_int4_store_byte_1_0
-.Lvmcu_paired_1x4_int4_over_byte_2_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_1x4_int4_over_byte_1_0:
+	sb	a2, 1(a3)
+	j	.Lvmcu_paired_1x4_int4_stored_byte_1_0
+.Lvmcu_paired_1x4_int4_under_byte_2_0:
+	mv	a1, t6
 	j	.Lvmcu_paired_1x4_int4_store_byte_2_0
-.Lvmcu_paired_1x4_int4_over_byte_3_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_1x4_int4_over_byte_2_0:
+	sb	a2, 2(a3)
+	j	.Lvmcu_paired_1x4_int4_stored_byte_2_0
+.Lvmcu_paired_1x4_int4_under_byte_3_0:
+	mv	a1, t6
 	j	.Lvmcu_paired_1x4_int4_store_byte_3_0
+.Lvmcu_paired_1x4_int4_over_byte_3_0:
+	sb	a2, 3(a3)
+	j	.Lvmcu_paired_1x4_int4_stored_byte_3_0
 	.cfi_endproc
 	.size vmcu_paired_1x4_int4, . - vmcu_paired_1x4_int4
 

@@ -633,17 +633,6 @@ vmcu_paired_4x2:
 	adds	r0, #16
 	cmp	r1, lr
 	bne	.Lvmcu_paired_4x2_turn_3
-	b	.Lvmcu_paired_4x2_done
-.Lvmcu_paired_4x2_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_4x2_store_0
-.Lvmcu_paired_4x2_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_4x2_store_1
 .Lvmcu_paired_4x2_done:
 	ldr	r4, CHANNELS
 	cmp	r4, #0
@@ -705,20 +694,21 @@ vmcu_paired_4x2:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_4x2_beyond_0
-.Lvmcu_paired_4x2_store_0:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
@@ -733,20 +723,21 @@ vmcu_paired_4x2:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_4x2_beyond_1
-.Lvmcu_paired_4x2_store_1:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r11
@@ -764,20 +755,21 @@ vmcu_paired_4x2:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_4x2_beyond_2
-.Lvmcu_paired_4x2_store_2:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r11
@@ -792,20 +784,21 @@ vmcu_paired_4x2:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_4x2_beyond_3
-.Lvmcu_paired_4x2_store_3:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
@@ -830,16 +823,6 @@ vmcu_paired_4x2:
 	cmp	r6, #0
 	beq	.Lvmcu_paired_4x2_end
 	b	.Lvmcu_paired_4x2_channel
-.Lvmcu_paired_4x2_beyond_2:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_4x2_store_2
-.Lvmcu_paired_4x2_beyond_3:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_4x2_store_3
 .Lvmcu_paired_4x2_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
@@ -1534,17 +1517,6 @@ vmcu_paired_2x2:
 	add	r11, r7
 	cmp	r1, lr
 	bne	.Lvmcu_paired_2x2_turn_3
-	b	.Lvmcu_paired_2x2_done
-.Lvmcu_paired_2x2_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x2_store_0
-.Lvmcu_paired_2x2_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x2_store_1
 .Lvmcu_paired_2x2_done:
 	ldr	r4, CHANNELS
 	cmp	r4, #0
@@ -1595,20 +1567,21 @@ vmcu_paired_2x2:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x2_beyond_0
-.Lvmcu_paired_2x2_store_0:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
@@ -1623,20 +1596,21 @@ vmcu_paired_2x2:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x2_beyond_1
-.Lvmcu_paired_2x2_store_1:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	ldr	r1, OUT
 	adds	r1, #1
@@ -1667,20 +1641,21 @@ vmcu_paired_2x2:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x2_beyond_2
-.Lvmcu_paired_2x2_store_2:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r10
 	mov	r4, r11
@@ -1695,20 +1670,21 @@ vmcu_paired_2x2:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x2_beyond_3
-.Lvmcu_paired_2x2_store_3:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
@@ -1723,16 +1699,6 @@ vmcu_paired_2x2:
 	cmp	r6, #0
 	beq	.Lvmcu_paired_2x2_end
 	b	.Lvmcu_paired_2x2_channel
-.Lvmcu_paired_2x2_beyond_2:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x2_store_2
-.Lvmcu_paired_2x2_beyond_3:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x2_store_3
 .Lvmcu_paired_2x2_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
@@ -2439,17 +2405,6 @@ vmcu_paired_2x4:
 	add	r11, r7
 	cmp	r1, lr
 	bne	.Lvmcu_paired_2x4_turn_3
-	b	.Lvmcu_paired_2x4_done
-.Lvmcu_paired_2x4_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x4_store_0
-.Lvmcu_paired_2x4_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x4_store_1
 .Lvmcu_paired_2x4_done:
 	ldr	r4, CHANNELS
 	cmp	r4, #0
@@ -2511,20 +2466,21 @@ vmcu_paired_2x4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x4_beyond_0
-.Lvmcu_paired_2x4_store_0:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
@@ -2539,20 +2495,21 @@ vmcu_paired_2x4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x4_beyond_1
-.Lvmcu_paired_2x4_store_1:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	ldr	r1, OUT
 	adds	r1, #1
@@ -2583,20 +2540,21 @@ vmcu_paired_2x4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x4_beyond_2
-.Lvmcu_paired_2x4_store_2:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r10
 	mov	r4, r11
@@ -2611,20 +2569,21 @@ vmcu_paired_2x4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x4_beyond_3
-.Lvmcu_paired_2x4_store_3:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
@@ -2649,16 +2608,6 @@ vmcu_paired_2x4:
 	cmp	r6, #0
 	beq	.Lvmcu_paired_2x4_end
 	b	.Lvmcu_paired_2x4_channel
-.Lvmcu_paired_2x4_beyond_2:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x4_store_2
-.Lvmcu_paired_2x4_beyond_3:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x4_store_3
 .Lvmcu_paired_2x4_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
@@ -2762,17 +2711,6 @@ vmcu_paired_1x2:
 	add	r9, r3
 	cmp	r1, lr
 	bne	.Lvmcu_paired_1x2_words
-	b	.Lvmcu_paired_1x2_done
-.Lvmcu_paired_1x2_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_1x2_store_0
-.Lvmcu_paired_1x2_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_1x2_store_1
 .Lvmcu_paired_1x2_done:
 	ldr	r1, OUT
 	ldr	r4, CHANNELS
@@ -2807,20 +2745,21 @@ vmcu_paired_1x2:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_1x2_beyond_0
-.Lvmcu_paired_1x2_store_0:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	ldr	r2, [r0, #4]
 	lsrs	r3, r2, #16
@@ -2842,20 +2781,21 @@ vmcu_paired_1x2:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_1x2_beyond_1
-.Lvmcu_paired_1x2_store_1:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #1]
 	adds	r0, #12
 	adds	r1, #2
@@ -3077,17 +3017,6 @@ vmcu_paired_1x4:
 	add	r11, r3
 	cmp	r1, lr
 	bne	.Lvmcu_paired_1x4_single
-	b	.Lvmcu_paired_1x4_done
-.Lvmcu_paired_1x4_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_1x4_store_0
-.Lvmcu_paired_1x4_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_1x4_store_1
 .Lvmcu_paired_1x4_done:
 	ldr	r1, OUT
 	ldr	r4, CHANNELS
@@ -3124,20 +3053,21 @@ vmcu_paired_1x4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_1x4_beyond_0
-.Lvmcu_paired_1x4_store_0:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	ldr	r2, [r0, #4]
 	lsrs	r3, r2, #16
@@ -3159,20 +3089,21 @@ vmcu_paired_1x4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_1x4_beyond_1
-.Lvmcu_paired_1x4_store_1:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #1]
 	ldr	r2, [r0, #8]
 	lsrs	r3, r2, #16
@@ -3194,20 +3125,21 @@ vmcu_paired_1x4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_1x4_beyond_2
-.Lvmcu_paired_1x4_store_2:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #2]
 	ldr	r2, [r0, #12]
 	lsrs	r3, r2, #16
@@ -3229,20 +3161,21 @@ vmcu_paired_1x4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_1x4_beyond_3
-.Lvmcu_paired_1x4_store_3:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #3]
 	adds	r0, #20
 	adds	r1, #4
@@ -3252,16 +3185,6 @@ vmcu_paired_1x4:
 	str	r4, CHANNELS
 	beq	.Lvmcu_paired_1x4_end
 	b	.Lvmcu_paired_1x4_block
-.Lvmcu_paired_1x4_beyond_2:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_1x4_store_2
-.Lvmcu_paired_1x4_beyond_3:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_1x4_store_3
 .Lvmcu_paired_1x4_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24

@@ -331,16 +331,6 @@ vmcu_paired_4x2_int4:
 .Lvmcu_paired_4x2_int4_taken_1:
 	adds	r0, #4
 	b	.Lvmcu_paired_4x2_int4_done
-.Lvmcu_paired_4x2_int4_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_4x2_int4_store_0
-.Lvmcu_paired_4x2_int4_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_4x2_int4_store_1
 .Lvmcu_paired_4x2_int4_done:
 	ldr	r4, CHANNELS
 	cmp	r4, #0
@@ -402,20 +392,21 @@ vmcu_paired_4x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_4x2_int4_beyond_0
-.Lvmcu_paired_4x2_int4_store_0:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
@@ -430,20 +421,21 @@ vmcu_paired_4x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_4x2_int4_beyond_1
-.Lvmcu_paired_4x2_int4_store_1:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r11
@@ -461,20 +453,21 @@ vmcu_paired_4x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_4x2_int4_beyond_2
-.Lvmcu_paired_4x2_int4_store_2:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r11
@@ -489,20 +482,21 @@ vmcu_paired_4x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_4x2_int4_beyond_3
-.Lvmcu_paired_4x2_int4_store_3:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
@@ -527,16 +521,6 @@ vmcu_paired_4x2_int4:
 	cmp	r6, #0
 	beq	.Lvmcu_paired_4x2_int4_end
 	b	.Lvmcu_paired_4x2_int4_channel
-.Lvmcu_paired_4x2_int4_beyond_2:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_4x2_int4_store_2
-.Lvmcu_paired_4x2_int4_beyond_3:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_4x2_int4_store_3
 .Lvmcu_paired_4x2_int4_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
@@ -769,16 +753,6 @@ vmcu_paired_2x2_int4:
 	bne	.Lvmcu_paired_2x2_int4_turn_0
 .Lvmcu_paired_2x2_int4_taken_0:
 	b	.Lvmcu_paired_2x2_int4_done
-.Lvmcu_paired_2x2_int4_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x2_int4_store_0
-.Lvmcu_paired_2x2_int4_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x2_int4_store_1
 .Lvmcu_paired_2x2_int4_done:
 	ldr	r4, CHANNELS
 	cmp	r4, #0
@@ -829,20 +803,21 @@ vmcu_paired_2x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x2_int4_beyond_0
-.Lvmcu_paired_2x2_int4_store_0:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
@@ -857,20 +832,21 @@ vmcu_paired_2x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x2_int4_beyond_1
-.Lvmcu_paired_2x2_int4_store_1:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	ldr	r1, OUT
 	adds	r1, #1
@@ -901,20 +877,21 @@ vmcu_paired_2x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x2_int4_beyond_2
-.Lvmcu_paired_2x2_int4_store_2:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r10
 	mov	r4, r11
@@ -929,20 +906,21 @@ vmcu_paired_2x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x2_int4_beyond_3
-.Lvmcu_paired_2x2_int4_store_3:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
@@ -957,16 +935,6 @@ vmcu_paired_2x2_int4:
 	cmp	r6, #0
 	beq	.Lvmcu_paired_2x2_int4_end
 	b	.Lvmcu_paired_2x2_int4_channel
-.Lvmcu_paired_2x2_int4_beyond_2:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x2_int4_store_2
-.Lvmcu_paired_2x2_int4_beyond_3:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x2_int4_store_3
 .Lvmcu_paired_2x2_int4_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
@@ -1340,16 +1308,6 @@ vmcu_paired_2x4_int4:
 .Lvmcu_paired_2x4_int4_taken_1:
 	adds	r0, #8
 	b	.Lvmcu_paired_2x4_int4_done
-.Lvmcu_paired_2x4_int4_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x4_int4_store_0
-.Lvmcu_paired_2x4_int4_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x4_int4_store_1
 .Lvmcu_paired_2x4_int4_done:
 	ldr	r4, CHANNELS
 	cmp	r4, #0
@@ -1411,20 +1369,21 @@ vmcu_paired_2x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x4_int4_beyond_0
-.Lvmcu_paired_2x4_int4_store_0:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r8
 	mov	r4, r9
@@ -1439,20 +1398,21 @@ vmcu_paired_2x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x4_int4_beyond_1
-.Lvmcu_paired_2x4_int4_store_1:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	ldr	r1, OUT
 	adds	r1, #1
@@ -1483,20 +1443,21 @@ vmcu_paired_2x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x4_int4_beyond_2
-.Lvmcu_paired_2x4_int4_store_2:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	add	r1, r10
 	mov	r4, r11
@@ -1511,20 +1472,21 @@ vmcu_paired_2x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_2x4_int4_beyond_3
-.Lvmcu_paired_2x4_int4_store_3:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 
 	/* Go on with the next channels of the block, or with the next block. */
@@ -1549,16 +1511,6 @@ vmcu_paired_2x4_int4:
 	cmp	r6, #0
 	beq	.Lvmcu_paired_2x4_int4_end
 	b	.Lvmcu_paired_2x4_int4_channel
-.Lvmcu_paired_2x4_int4_beyond_2:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x4_int4_store_2
-.Lvmcu_paired_2x4_int4_beyond_3:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_2x4_int4_store_3
 .Lvmcu_paired_2x4_int4_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24
@@ -1664,17 +1616,6 @@ vmcu_paired_1x2_int4:
 	add	r9, r3
 	cmp	r1, lr
 	bne	.Lvmcu_paired_1x2_int4_words
-	b	.Lvmcu_paired_1x2_int4_done
-.Lvmcu_paired_1x2_int4_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_1x2_int4_store_0
-.Lvmcu_paired_1x2_int4_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_1x2_int4_store_1
 .Lvmcu_paired_1x2_int4_done:
 	ldr	r1, OUT
 	ldr	r4, CHANNELS
@@ -1709,20 +1650,21 @@ vmcu_paired_1x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_1x2_int4_beyond_0
-.Lvmcu_paired_1x2_int4_store_0:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	ldr	r2, [r0, #4]
 	lsrs	r3, r2, #16
@@ -1744,20 +1686,21 @@ vmcu_paired_1x2_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_1x2_int4_beyond_1
-.Lvmcu_paired_1x2_int4_store_1:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #1]
 	adds	r0, #12
 	adds	r1, #2
@@ -1987,17 +1930,6 @@ vmcu_paired_1x4_int4:
 	add	r11, r3
 	cmp	r1, lr
 	bne	.Lvmcu_paired_1x4_int4_single
-	b	.Lvmcu_paired_1x4_int4_done
-.Lvmcu_paired_1x4_int4_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_1x4_int4_store_0
-.Lvmcu_paired_1x4_int4_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_1x4_int4_store_1
 .Lvmcu_paired_1x4_int4_done:
 	ldr	r1, OUT
 	ldr	r4, CHANNELS
@@ -2034,20 +1966,21 @@ vmcu_paired_1x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_1x4_int4_beyond_0
-.Lvmcu_paired_1x4_int4_store_0:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	ldr	r2, [r0, #4]
 	lsrs	r3, r2, #16
@@ -2069,20 +2002,21 @@ vmcu_paired_1x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_1x4_int4_beyond_1
-.Lvmcu_paired_1x4_int4_store_1:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #1]
 	ldr	r2, [r0, #8]
 	lsrs	r3, r2, #16
@@ -2104,20 +2038,21 @@ vmcu_paired_1x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_1x4_int4_beyond_2
-.Lvmcu_paired_1x4_int4_store_2:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #2]
 	ldr	r2, [r0, #12]
 	lsrs	r3, r2, #16
@@ -2139,20 +2074,21 @@ vmcu_paired_1x4_int4:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_paired_1x4_int4_beyond_3
-.Lvmcu_paired_1x4_int4_store_3:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #3]
 	adds	r0, #20
 	adds	r1, #4
@@ -2162,16 +2098,6 @@ vmcu_paired_1x4_int4:
 	str	r4, CHANNELS
 	beq	.Lvmcu_paired_1x4_int4_end
 	b	.Lvmcu_paired_1x4_int4_block
-.Lvmcu_paired_1x4_int4_beyond_2:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_1x4_int4_store_2
-.Lvmcu_paired_1x4_int4_beyond_3:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_paired_1x4_int4_store_3
 .Lvmcu_paired_1x4_int4_end:
 	add	sp, #24
 	.cfi_adjust_cfa_offset	-24

@@ -941,7 +941,7 @@ vmcu_paired_1x4:
 
 	/* The bytes of a block. */
 .Lvmcu_paired_1x4_bytes:
-	li	a2, 255
+	li	a2, 127
 	lw	t4, 0(a0)
 	lbu	t5, 16(a0)
 	sll	t6, a5, t5
@@ -953,10 +953,13 @@ vmcu_paired_1x4:
 	add	s0, s0, t6
 	add	a1, a1, s0
 	sra	a1, a1, t5
-	addi	s0, a1, 128
-	bltu	a2, s0, .Lvmcu_paired_1x4_over_byte_0_0
+	li	t6, -128
+	blt	a1, t6, .Lvmcu_paired_1x4_under_byte_0_0
+	blt	a2, a1, .Lvmcu_paired_1x4_over_byte_0_0
+	nop
 .Lvmcu_paired_1x4_store_byte_0_0:
 	sb	a1, 0(a3)
+.Lvmcu_paired_1x4_stored_byte_0_0:
 	lw	t4, 4(a0)
 	lbu	t5, 17(a0)
 	sll	t6, a5, t5
@@ -968,10 +971,13 @@ vmcu_paired_1x4:
 	add	s1, s1, t6
 	add	a1, a1, s1
 	sra	a1, a1, t5
-	addi	s1, a1, 128
-	bltu	a2, s1, .Lvmcu_paired_1x4_over_byte_1_0
+	li	t6, -128
+	blt	a1, t6, .Lvmcu_paired_1x4_under_byte_1_0
+	blt	a2, a1, .Lvmcu_paired_1x4_over_byte_1_0
+	nop
 .Lvmcu_paired_1x4_store_byte_1_0:
 	sb	a1, 1(a3)
+.Lvmcu_paired_1x4_stored_byte_1_0:
 	lw	t4, 8(a0)
 	lbu	t5, 18(a0)
 	sll	t6, a5, t5
@@ -983,10 +989,13 @@ vmcu_paired_1x4:
 	add	s2, s2, t6
 	add	a1, a1, s2
 	sra	a1, a1, t5
-	addi	s2, a1, 128
-	bltu	a2, s2, .Lvmcu_paired_1x4_over_byte_2_0
+	li	t6, -128
+	blt	a1, t6, .Lvmcu_paired_1x4_under_byte_2_0
+	blt	a2, a1, .Lvmcu_paired_1x4_over_byte_2_0
+	nop
 .Lvmcu_paired_1x4_store_byte_2_0:
 	sb	a1, 2(a3)
+.Lvmcu_paired_1x4_stored_byte_2_0:
 	lw	t4, 12(a0)
 	lbu	t5, 19(a0)
 	sll	t6, a5, t5
@@ -998,10 +1007,13 @@ vmcu_paired_1x4:
 	add	s3, s3, t6
 	add	a1, a1, s3
 	sra	a1, a1, t5
-	addi	s3, a1, 128
-	bltu	a2, s3, .Lvmcu_paired_1x4_over_byte_3_0
+	li	t6, -128
+	blt	a1, t6, .Lvmcu_paired_1x4_under_byte_3_0
+	blt	a2, a1, .Lvmcu_paired_1x4_over_byte_3_0
+	nop
 .Lvmcu_paired_1x4_store_byte_3_0:
 	sb	a1, 3(a3)
+.Lvmcu_paired_1x4_stored_byte_3_0:
 	addi	a3, a3, 4
 	jr	a4
 .Lvmcu_paired_1x4_stored:
@@ -1116,22 +1128,30 @@ vmcu_paired_1x4:
 	sw	s2, 8(a3)
 	sw	s3, 12(a3)
 	j	.Lvmcu_paired_1x4_done
-.Lvmcu_paired_1x4_over_byte_0_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_1x4_under_byte_0_0:
+	mv	a1, t6
 	j	.Lvmcu_paired_1x4_store_byte_0_0
-.Lvmcu_paired_1x4_over_byte_1_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_1x4_over_byte_0_0:
+	sb	a2, 0(a3)
+	j	.Lvmcu_paired_1x4_stored_byte_0_0
+.Lvmcu_paired_1x4_under_byte_1_0:
+	mv	a1, t6
 	j	.Lvmcu_paired_1x4_store_byte_1_0
-.Lvmcu_paired_1x4_over_byte_2_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_1x4_over_byte_1_0:
+	sb	a2, 1(a3)
+	j	.Lvmcu_paired_1x4_stored_byte_1_0
+.Lvmcu_paired_1x4_under_byte_2_0:
+	mv	a1, t6
 	j	.Lvmcu_paired_1x4_store_byte_2_0
-.Lvmcu_paired_1x4_over_byte_3_0:
-	srai	a1, a1, 31
-	xori	a1, a1, 127
+.Lvmcu_paired_1x4_over_byte_2_0:
+	sb	a2, 2(a3)
+	j	.Lvmcu_paired_1x4_stored_byte_2_0
+.Lvmcu_paired_1x4_under_byte_3_0:
+	mv	a1, t6
 	j	.Lvmcu_paired_1x4_store_byte_3_0
+.Lvmcu_paired_1x4_over_byte_3_0:
+	sb	a2, 3(a3)
+	j	.Lvmcu_paired_1x4_stored_byte_3_0
 	.cfi_endproc
 	.size vmcu_paired_1x4, . - vmcu_paired_1x4
 

@@ -391,18 +391,13 @@ VMCU_INLINE void vmcu_sum_list(int32_t *acc, const int8_t *x, const int32_t *off
 	} while (offset != end);
 }
 
-/* Starts the maxima of four channels. */
-VMCU_INLINE void vmcu_most_start(int32_t *acc)
+/* Starts the maxima of four channels at the lower bound. */
+VMCU_INLINE void vmcu_most_start(int32_t *acc, int32_t low)
 {
-	acc[0] = INT8_MIN;
-	acc[1] = INT8_MIN;
-	acc[2] = INT8_MIN;
-	acc[3] = INT8_MIN;
-}
-
-VMCU_INLINE int32_t vmcu_max(int32_t a, int32_t b)
-{
-	return (a > b) ? a : b;
+	acc[0] = low;
+	acc[1] = low;
+	acc[2] = low;
+	acc[3] = low;
 }
 
 /* The maxima of these and of taps of up to four channels, each so far from x. */
@@ -413,29 +408,28 @@ VMCU_INLINE void vmcu_most_list(int32_t *acc, const int8_t *x, const int32_t *of
 		const int8_t *tap = x + *offset++;
 
 		for (int32_t i = 0; !VMCU_FOURS(lanes) && i < lanes; i++) {
-			acc[i] = vmcu_max(acc[i], tap[i]);
+			acc[i] = vmcu_larger(acc[i], tap[i]);
 		}
 		if (VMCU_FOURS(lanes)) {
-			acc[0] = vmcu_max(acc[0], tap[0]);
-			acc[1] = vmcu_max(acc[1], tap[1]);
-			acc[2] = vmcu_max(acc[2], tap[2]);
-			acc[3] = vmcu_max(acc[3], tap[3]);
+			acc[0] = vmcu_larger(acc[0], tap[0]);
+			acc[1] = vmcu_larger(acc[1], tap[1]);
+			acc[2] = vmcu_larger(acc[2], tap[2]);
+			acc[3] = vmcu_larger(acc[3], tap[3]);
 		}
 	} while (offset != end);
 }
 
-/* Stores maxima within bounds. */
-VMCU_INLINE void vmcu_most_store(const int32_t *acc, int8_t *out, int32_t low, int32_t high,
-				 int32_t lanes)
+/* Stores maxima up to the upper bound. */
+VMCU_INLINE void vmcu_most_store(const int32_t *acc, int8_t *out, int32_t high, int32_t lanes)
 {
 	for (int32_t i = 0; !VMCU_FOURS(lanes) && i < lanes; i++) {
-		out[i] = (int8_t)vmcu_max(low, vmcu_min(acc[i], high));
+		out[i] = (int8_t)vmcu_smaller(acc[i], high);
 	}
 	if (VMCU_FOURS(lanes)) {
-		out[0] = (int8_t)vmcu_max(low, vmcu_min(acc[0], high));
-		out[1] = (int8_t)vmcu_max(low, vmcu_min(acc[1], high));
-		out[2] = (int8_t)vmcu_max(low, vmcu_min(acc[2], high));
-		out[3] = (int8_t)vmcu_max(low, vmcu_min(acc[3], high));
+		out[0] = (int8_t)vmcu_smaller(acc[0], high);
+		out[1] = (int8_t)vmcu_smaller(acc[1], high);
+		out[2] = (int8_t)vmcu_smaller(acc[2], high);
+		out[3] = (int8_t)vmcu_smaller(acc[3], high);
 	}
 }
 #endif

@@ -522,10 +522,10 @@ VMCU_INLINE void vmcu_sum_list(int32_t *acc, const int8_t *x, const int32_t *off
 	acc[3] += (int32_t)odd >> 16;
 }
 
-/* Four maxima are the bytes of acc[0]. */
-VMCU_INLINE void vmcu_most_start(int32_t *acc)
+/* Four maxima are the bytes of acc[0]; they start at the lower bound. */
+VMCU_INLINE void vmcu_most_start(int32_t *acc, int32_t low)
 {
-	acc[0] = (int32_t)0x80808080U;
+	acc[0] = (int32_t)((uint8_t)low * 0x01010101U);
 }
 
 /* The greater ones of four bytes. */
@@ -558,12 +558,11 @@ VMCU_INLINE void vmcu_most_list(int32_t *acc, const int8_t *x, const int32_t *of
 	acc[0] = (int32_t)most;
 }
 
-/* Stores maxima within bounds. */
-VMCU_INLINE void vmcu_most_store(const int32_t *acc, int8_t *out, int32_t low, int32_t high,
-				 int32_t lanes)
+/* Stores maxima up to the upper bound. */
+VMCU_INLINE void vmcu_most_store(const int32_t *acc, int8_t *out, int32_t high, int32_t lanes)
 {
 	const uint32_t highs = (uint8_t)high * 0x01010101U;
-	uint32_t most = vmcu_max_bytes((uint32_t)acc[0], (uint8_t)low * 0x01010101U);
+	uint32_t most = (uint32_t)acc[0];
 
 	__asm__("ssub8 r12, %0, %1\n\tsel %0, %1, %0"
 		: "+r"(most)

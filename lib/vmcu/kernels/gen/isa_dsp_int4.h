@@ -387,7 +387,7 @@ VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
 			sum += x[i];
 		}
 		for (int32_t n = 0; n < 4; n++) {
-			total[n] += (uint64_t)((int64_t)sum * ((const int32_t *)*w)[n]);
+			total[n] += (uint64_t)vmcu_product(sum, ((const int32_t *)*w)[n]);
 		}
 	}
 	for (int32_t left = p->depth; left > 0; left -= p->run) {

@@ -860,7 +860,8 @@ VMCU_INLINE void vmcu_sums_fine(const struct vmcu_mac_params *p, int32_t *acc,
 			vmcu_dot_dense(sums, x, w);
 		}
 		for (int32_t n = 0; n < 4; n++) {
-			total[n] += (uint64_t)((int64_t)sums[n] * ((const int16_t *)*w)[n]);
+			total[n] +=
+				(uint64_t)vmcu_product(sums[n], ((const int16_t *)*w)[n]);
 		}
 		*w += 8;
 	}
@@ -894,7 +895,7 @@ VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
 			sum += x[i];
 		}
 		for (int32_t n = 0; n < 4; n++) {
-			total[n] += (uint64_t)((int64_t)sum * ((const int32_t *)*w)[n]);
+			total[n] += (uint64_t)vmcu_product(sum, ((const int32_t *)*w)[n]);
 		}
 	}
 	for (int32_t left = p->depth; left > 0; left -= p->run) {
@@ -910,7 +911,8 @@ VMCU_INLINE void vmcu_sums_zeros(const struct vmcu_mac_params *p, int32_t *acc,
 				vmcu_dot_dense(sums, x, w);
 			}
 			for (int32_t n = 0; n < 4; n++) {
-				parts[n] += (uint64_t)((int64_t)sums[n] * ((const int16_t *)*w)[n]);
+				parts[n] +=
+					(uint64_t)vmcu_product(sums[n], ((const int16_t *)*w)[n]);
 			}
 			*w += 8;
 		}

@@ -94,7 +94,6 @@ vmcu_paired_strip:
 .Lvmcu_paired_strip_chosen:
 	sw	a4, 24(sp)
 	sw	t4, 32(sp)
-	li	t6, 255
 	li	t0, -1
 	sw	t0, 20(sp)
 
@@ -169,11 +168,13 @@ vmcu_paired_strip:
 	add	t6, t6, a0
 	add	t5, t5, t6
 	sra	t5, t5, a7
-	addi	t6, t5, 128
-	srli	t6, t6, 8
-	bnez	t6, .Lvmcu_paired_strip_over_1_0
-.Lvmcu_paired_strip_store_1_0:
+	li	t6, 127
+	blt	t6, t5, .Lvmcu_paired_strip_over_1_0
+	not	t6, t6
+	blt	t5, t6, .Lvmcu_paired_strip_under_1_0
 	sb	t5, 0(a2)
+	nop
+.Lvmcu_paired_strip_stored_1_0:
 	add	a2, a2, a3
 	beq	a2, a4, .Lvmcu_paired_strip_next
 	lb	t0, 36(a1)
@@ -204,11 +205,13 @@ vmcu_paired_strip:
 	add	t6, t6, a0
 	add	t5, t5, t6
 	sra	t5, t5, a7
-	addi	t6, t5, 128
-	srli	t6, t6, 8
-	bnez	t6, .Lvmcu_paired_strip_over_1_1
-.Lvmcu_paired_strip_store_1_1:
+	li	t6, 127
+	blt	t6, t5, .Lvmcu_paired_strip_over_1_1
+	not	t6, t6
+	blt	t5, t6, .Lvmcu_paired_strip_under_1_1
 	sb	t5, 0(a2)
+	nop
+.Lvmcu_paired_strip_stored_1_1:
 	add	a2, a2, a3
 	beq	a2, a4, .Lvmcu_paired_strip_next
 	lb	t3, 48(a1)
@@ -239,11 +242,13 @@ vmcu_paired_strip:
 	add	t6, t6, a0
 	add	t5, t5, t6
 	sra	t5, t5, a7
-	addi	t6, t5, 128
-	srli	t6, t6, 8
-	bnez	t6, .Lvmcu_paired_strip_over_1_2
-.Lvmcu_paired_strip_store_1_2:
+	li	t6, 127
+	blt	t6, t5, .Lvmcu_paired_strip_over_1_2
+	not	t6, t6
+	blt	t5, t6, .Lvmcu_paired_strip_under_1_2
 	sb	t5, 0(a2)
+	nop
+.Lvmcu_paired_strip_stored_1_2:
 	add	a2, a2, a3
 	addi	a1, a1, 36
 	bne	a2, a4, .Lvmcu_paired_strip_square_1
@@ -286,11 +291,13 @@ vmcu_paired_strip:
 	add	t6, t6, a0
 	add	t5, t5, t6
 	sra	t5, t5, a7
-	addi	t6, t5, 128
-	srli	t6, t6, 8
-	bnez	t6, .Lvmcu_paired_strip_over_2_0
-.Lvmcu_paired_strip_store_2_0:
+	li	t6, 127
+	blt	t6, t5, .Lvmcu_paired_strip_over_2_0
+	not	t6, t6
+	blt	t5, t6, .Lvmcu_paired_strip_under_2_0
 	sb	t5, 0(a2)
+	nop
+.Lvmcu_paired_strip_stored_2_0:
 	add	a2, a2, a3
 	beq	a2, a4, .Lvmcu_paired_strip_next
 	lb	t3, 36(a1)
@@ -324,11 +331,13 @@ vmcu_paired_strip:
 	add	t6, t6, a0
 	add	t5, t5, t6
 	sra	t5, t5, a7
-	addi	t6, t5, 128
-	srli	t6, t6, 8
-	bnez	t6, .Lvmcu_paired_strip_over_2_1
-.Lvmcu_paired_strip_store_2_1:
+	li	t6, 127
+	blt	t6, t5, .Lvmcu_paired_strip_over_2_1
+	not	t6, t6
+	blt	t5, t6, .Lvmcu_paired_strip_under_2_1
 	sb	t5, 0(a2)
+	nop
+.Lvmcu_paired_strip_stored_2_1:
 	add	a2, a2, a3
 	addi	a1, a1, 48
 	bne	a2, a4, .Lvmcu_paired_strip_square_2
@@ -663,7 +672,6 @@ vmcu_paired_strip:
 	bne	s8, s9, .Lvmcu_paired_strip_eight_row
 	addi	s10, s10, 32
 	lw	a4, 24(sp)
-	li	t6, 255
 	li	t4, 1
 	j	.Lvmcu_paired_strip_bytes
 
@@ -682,10 +690,13 @@ vmcu_paired_strip:
 	add	s0, s0, a0
 	add	t5, t5, s0
 	sra	t5, t5, a7
-	addi	s0, t5, 128
-	bltu	t6, s0, .Lvmcu_paired_strip_over_0
-.Lvmcu_paired_strip_store_0:
+	li	s0, 127
+	blt	s0, t5, .Lvmcu_paired_strip_over_0
+	not	s0, s0
+	blt	t5, s0, .Lvmcu_paired_strip_under_0
 	sb	t5, 0(a2)
+	nop
+.Lvmcu_paired_strip_stored_0:
 	add	a2, a2, a3
 	beq	a2, a5, .Lvmcu_paired_strip_next
 	slli	t5, s1, 2
@@ -695,10 +706,13 @@ vmcu_paired_strip:
 	add	s1, s1, a0
 	add	t5, t5, s1
 	sra	t5, t5, a7
-	addi	s1, t5, 128
-	bltu	t6, s1, .Lvmcu_paired_strip_over_1
-.Lvmcu_paired_strip_store_1:
+	li	s1, 127
+	blt	s1, t5, .Lvmcu_paired_strip_over_1
+	not	s1, s1
+	blt	t5, s1, .Lvmcu_paired_strip_under_1
 	sb	t5, 0(a2)
+	nop
+.Lvmcu_paired_strip_stored_1:
 	add	a2, a2, a3
 	beq	a2, a5, .Lvmcu_paired_strip_next
 	slli	t5, s2, 2
@@ -708,10 +722,13 @@ vmcu_paired_strip:
 	add	s2, s2, a0
 	add	t5, t5, s2
 	sra	t5, t5, a7
-	addi	s2, t5, 128
-	bltu	t6, s2, .Lvmcu_paired_strip_over_2
-.Lvmcu_paired_strip_store_2:
+	li	s2, 127
+	blt	s2, t5, .Lvmcu_paired_strip_over_2
+	not	s2, s2
+	blt	t5, s2, .Lvmcu_paired_strip_under_2
 	sb	t5, 0(a2)
+	nop
+.Lvmcu_paired_strip_stored_2:
 	add	a2, a2, a3
 	beq	a2, a5, .Lvmcu_paired_strip_next
 	slli	t5, s3, 2
@@ -721,10 +738,13 @@ vmcu_paired_strip:
 	add	s3, s3, a0
 	add	t5, t5, s3
 	sra	t5, t5, a7
-	addi	s3, t5, 128
-	bltu	t6, s3, .Lvmcu_paired_strip_over_3
-.Lvmcu_paired_strip_store_3:
+	li	s3, 127
+	blt	s3, t5, .Lvmcu_paired_strip_over_3
+	not	s3, s3
+	blt	t5, s3, .Lvmcu_paired_strip_under_3
 	sb	t5, 0(a2)
+	nop
+.Lvmcu_paired_strip_stored_3:
 	add	a2, a2, a3
 	bnez	t4, .Lvmcu_paired_strip_more
 	bne	a2, a5, .Lvmcu_paired_strip_block
@@ -775,41 +795,59 @@ vmcu_paired_strip:
 	ret
 	.cfi_restore_state
 .Lvmcu_paired_strip_over_1_0:
-	srai	t5, t5, 31
-	xori	t5, t5, 127
-	j	.Lvmcu_paired_strip_store_1_0
+	nop
+	nop
+.Lvmcu_paired_strip_under_1_0:
+	sb	t6, 0(a2)
+	j	.Lvmcu_paired_strip_stored_1_0
 .Lvmcu_paired_strip_over_1_1:
-	srai	t5, t5, 31
-	xori	t5, t5, 127
-	j	.Lvmcu_paired_strip_store_1_1
+	nop
+	nop
+.Lvmcu_paired_strip_under_1_1:
+	sb	t6, 0(a2)
+	j	.Lvmcu_paired_strip_stored_1_1
 .Lvmcu_paired_strip_over_1_2:
-	srai	t5, t5, 31
-	xori	t5, t5, 127
-	j	.Lvmcu_paired_strip_store_1_2
+	nop
+	nop
+.Lvmcu_paired_strip_under_1_2:
+	sb	t6, 0(a2)
+	j	.Lvmcu_paired_strip_stored_1_2
 .Lvmcu_paired_strip_over_2_0:
-	srai	t5, t5, 31
-	xori	t5, t5, 127
-	j	.Lvmcu_paired_strip_store_2_0
+	nop
+	nop
+.Lvmcu_paired_strip_under_2_0:
+	sb	t6, 0(a2)
+	j	.Lvmcu_paired_strip_stored_2_0
 .Lvmcu_paired_strip_over_2_1:
-	srai	t5, t5, 31
-	xori	t5, t5, 127
-	j	.Lvmcu_paired_strip_store_2_1
+	nop
+	nop
+.Lvmcu_paired_strip_under_2_1:
+	sb	t6, 0(a2)
+	j	.Lvmcu_paired_strip_stored_2_1
 .Lvmcu_paired_strip_over_0:
-	srai	t5, t5, 31
-	xori	t5, t5, 127
-	j	.Lvmcu_paired_strip_store_0
+	nop
+	nop
+.Lvmcu_paired_strip_under_0:
+	sb	s0, 0(a2)
+	j	.Lvmcu_paired_strip_stored_0
 .Lvmcu_paired_strip_over_1:
-	srai	t5, t5, 31
-	xori	t5, t5, 127
-	j	.Lvmcu_paired_strip_store_1
+	nop
+	nop
+.Lvmcu_paired_strip_under_1:
+	sb	s1, 0(a2)
+	j	.Lvmcu_paired_strip_stored_1
 .Lvmcu_paired_strip_over_2:
-	srai	t5, t5, 31
-	xori	t5, t5, 127
-	j	.Lvmcu_paired_strip_store_2
+	nop
+	nop
+.Lvmcu_paired_strip_under_2:
+	sb	s2, 0(a2)
+	j	.Lvmcu_paired_strip_stored_2
 .Lvmcu_paired_strip_over_3:
-	srai	t5, t5, 31
-	xori	t5, t5, 127
-	j	.Lvmcu_paired_strip_store_3
+	nop
+	nop
+.Lvmcu_paired_strip_under_3:
+	sb	s3, 0(a2)
+	j	.Lvmcu_paired_strip_stored_3
 	.cfi_endproc
 	.size vmcu_paired_strip, . - vmcu_paired_strip
 

@@ -1009,20 +1009,21 @@ vmcu_strip_words:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_strip_words_beyond_0
-.Lvmcu_strip_words_store_0:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #0]
 	ldr	r4, [r0, #28]
 	cmp	r4, #1
@@ -1039,43 +1040,22 @@ vmcu_strip_words:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_strip_words_beyond_1
-.Lvmcu_strip_words_store_1:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #4]
-	b	.Lvmcu_strip_words_others
-.Lvmcu_strip_words_beyond_0:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_strip_words_store_0
-.Lvmcu_strip_words_beyond_1:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_strip_words_store_1
-.Lvmcu_strip_words_beyond_2:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_strip_words_store_2
-.Lvmcu_strip_words_beyond_3:
-	asrs	r4, r4, #31
-	movs	r5, #127
-	eors	r4, r5
-	b	.Lvmcu_strip_words_store_3
-.Lvmcu_strip_words_others:
 	mov	r4, r10
 	sxth	r5, r4
 	subs	r4, r4, r5
@@ -1088,20 +1068,21 @@ vmcu_strip_words:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_strip_words_beyond_2
-.Lvmcu_strip_words_store_2:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #8]
 	mov	r4, r11
 	sxth	r5, r4
@@ -1115,20 +1096,21 @@ vmcu_strip_words:
 	movs	r6, r4
 	muls	r6, r2, r6
 	adds	r5, r5, r6
-	asrs	r5, r5, #14
-	adds	r5, #1
-	asrs	r5, r5, #1
 	muls	r4, r3, r4
 	lsls	r4, r4, #1
-	adds	r4, r4, r5
+	asrs	r5, r5, #15
+	adcs	r4, r5
 	asrs	r5, r4, #31
 	adds	r4, r4, r5
 	add	r4, r12
 	asrs	r4, r7
-	sxtb	r5, r4
-	cmp	r4, r5
-	bne	.Lvmcu_strip_words_beyond_3
-.Lvmcu_strip_words_store_3:
+	subs	r4, #127
+	asrs	r5, r4, #31
+	ands	r4, r5
+	adds	r4, #255
+	asrs	r5, r4, #31
+	bics	r4, r5
+	subs	r4, #128
 	strb	r4, [r1, #12]
 
 	/* The next channel. */

@@ -31,7 +31,7 @@ START, ROUND, BYTE = "s10", "s11", "ra"
 PLACE = WEIGHTS[0]
 LANES = PAIRS.lanes
 # Registers of the requantiser, which runs when TILE, products and their operands are free.
-MULTIPLIER, SHIFT, BIAS, FOUND = "t0", "t1", "t2", TILE
+MULTIPLIER, SHIFT, BIAS, LOW, FOUND = "t0", "t1", "t2", "t3", TILE
 PIXELS = (OUT, "t4", "t5", "t6")
 
 
@@ -39,11 +39,12 @@ def requantised(
     channels: Sequence[Sequence[tuple[int, str]]],
     stream: str,
     name: str = "byte",
-    used: Sequence[str] = (MULTIPLIER, SHIFT, BIAS, BYTE),
+    used: Sequence[str] = (MULTIPLIER, SHIFT, BIAS, LOW, BYTE),
 ) -> Iterator[str]:
     """Channels from sums, (pixel, register) each, to bytes; HALF is twice its value in C. name: of
-    labels, see saturated()."""
-    multiplier, shift, bias, limit = used
+    labels, see beyond(). used: the one that gets -128 may be that of the bias."""
+    multiplier, shift, bias, low, most = used
+    yield from [f"li {low}, -128"] * (low != bias)
     for n, outputs in enumerate(channels):
         yield f"lw {multiplier}, {4 * n}({stream})"
         yield f"lbu {shift}, {4 * len(channels) + n}({stream})"
@@ -51,16 +52,21 @@ def requantised(
         yield f"addi {shift}, {shift}, 2"
         for pixel, acc in outputs:
             yield from requant.fixed(acc, multiplier, bias, shift, FOUND)
-            yield f"bltu {limit}, {acc}, <over_{name}_{n}_{pixel}>"
-            yield f"<store_{name}_{n}_{pixel}>:"
-            yield f"sb {FOUND}, {n}({PIXELS[pixel]})"
+            yield from [f"li {low}, -128"] * (low == bias)
+            at = f"{n}({PIXELS[pixel]})"
+            yield from requant.stored(f"{name}_{n}_{pixel}", FOUND, (low, most), at)
 
 
-def saturated(channels: Sequence[Sequence[tuple[int, str]]], name: str = "byte") -> Iterator[str]:
+def beyond(
+    channels: Sequence[Sequence[tuple[int, str]]],
+    name: str = "byte",
+    bounds: tuple[str, str] = (LOW, BYTE),
+) -> Iterator[str]:
     """Behind a function: results beyond int8."""
     for n, outputs in enumerate(channels):
         for pixel, _ in outputs:
-            yield from requant.saturated(f"{name}_{n}_{pixel}", FOUND)
+            at = f"{n}({PIXELS[pixel]})"
+            yield from requant.beyond(f"{name}_{n}_{pixel}", FOUND, bounds, at)
 
 
 @dataclass(frozen=True)
@@ -263,7 +269,7 @@ class Block:
         yield f"bgtz {CHANNELS}, <{self.again}>"
         yield "<leave>:"
         yield from leave(self.words_kept)
-        yield from saturated(channels)
+        yield from beyond(channels)
 
     def code(self) -> Iterator[str]:
         yield from save()
@@ -272,7 +278,7 @@ class Block:
         if self.shape.pixels > 1:
             yield f"lui {ROUND}, 8"
             yield from self.choose()
-        yield f"li {BYTE}, 255"
+        yield f"li {BYTE}, 127"
         yield f"slli {HALF}, {HALF}, 1"
         yield f"slli {END}, {STEPS}, {self.step.bit_length() - 1}"
         yield f"add {END}, {END}, {TILE}"

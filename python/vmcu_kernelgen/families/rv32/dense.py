@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from vmcu_tools.kernels.language.packing import PAIRS, packed_shifts
 
 from ...assembly import WORD, Function, note
-from .blocks import CHANNELS, END, HALF, LANES, OUT, STEPS, STREAM, requantised, saturated
+from .blocks import CHANNELS, END, HALF, LANES, OUT, STEPS, STREAM, beyond, requantised
 from .frame import leave, save
 
 TAP, X, WEIGHTS = "t6", "a1", ("t4", "t5")
@@ -27,7 +27,7 @@ CONSTANTS = WORD * SIZE_OF + packed_shifts(SIZE_OF)
 START, STOP, SIZE, LEFT, ENTRY, FIRST, BEHIND = range(0, 7 * WORD, WORD)
 WORDS = 7
 # While bytes are made: the registers of the requantiser, and the address behind it.
-USED, BACK = (*WEIGHTS, TAP, END), CHANNELS
+USED, BACK = (*WEIGHTS, TAP, TAP, END), CHANNELS
 # Steps of four taps in a turn of several blocks. The first turn may begin at any of them.
 TURN = 4
 
@@ -172,7 +172,7 @@ def code(of: Weights) -> Iterator[str]:
     yield f"lla {BACK}, <stored>"
     yield note("The bytes of a block.")
     yield "<bytes>:"
-    yield f"li {USED[-1]}, 255"
+    yield f"li {USED[-1]}, 127"
     channels = [[(0, acc)] for acc in SUMS[:SIZE_OF]]
     yield from requantised(channels, STREAM, used=USED)
     yield f"addi {OUT}, {OUT}, {SIZE_OF}"
@@ -192,7 +192,7 @@ def code(of: Weights) -> Iterator[str]:
     yield f"bnez {CHANNELS}, <last>"
     yield from (f"sw {acc}, {WORD * n}({OUT})" for n, acc in enumerate(SUMS[:SIZE_OF]))
     yield "j <done>"
-    yield from saturated(channels)
+    yield from beyond(channels, bounds=(USED[-2], USED[-1]))
 
 
 def run(name: str, of: Weights) -> Function:

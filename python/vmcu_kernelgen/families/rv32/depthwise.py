@@ -36,7 +36,7 @@ SUMS, EVEN, ODD = (
     ("t0", "t1", "t2", "t3"),
     ("s4", "s5", "s6", "s7"),
 )
-WEIGHT, LIMIT, STREAM, ROWS_END, TOP, ROW_BYTES, ROW_TAPS, BEGIN, OUT_END = (
+WEIGHT, COLUMN_BYTE, STREAM, ROWS_END, TOP, ROW_BYTES, ROW_TAPS, BEGIN, OUT_END = (
     *("t4", "t6", "s8", "s9", "s10", "s11", "ra", "a4", "a5"),
 )
 LARGEST = max(TAPS)
@@ -44,7 +44,7 @@ LARGEST = max(TAPS)
 # while bytes are made, whether there are four more sums.
 EIGHT = (*SUMS, *ODD)
 FIVE = (*EVEN, WEIGHT)
-BYTES = (LIMIT, BEGIN)
+BYTES = (COLUMN_BYTE, BEGIN)
 MORE = WEIGHT
 
 
@@ -97,7 +97,6 @@ def start() -> Iterator[str]:
     yield "<chosen>:"
     yield f"sw {BEGIN}, {ENTRY}(sp)"
     yield f"sw t4, {WIDE}(sp)"
-    yield f"li {LIMIT}, 255"
     yield "li t0, -1"
     yield f"sw t0, {KIND}(sp)"
     yield note("A channel, unless it is for another requantiser.")
@@ -137,16 +136,10 @@ def end() -> Iterator[str]:
     yield from leave(WORDS)
 
 
-def stored(acc: str, label: str, limit: str | None = None) -> Iterator[str]:
-    """A sum to the byte of a pixel. limit: has 255, if a register is left for it."""
+def stored(acc: str, label: str) -> Iterator[str]:
+    """A sum to the byte of a pixel."""
     yield from requant.fixed(acc, FACTOR, CONSTANT, SHIFT, PRODUCT)
-    if limit:
-        yield f"bltu {limit}, {acc}, <over_{label}>"
-    else:
-        yield f"srli {acc}, {acc}, 8"
-        yield f"bnez {acc}, <over_{label}>"
-    yield f"<store_{label}>:"
-    yield f"sb {PRODUCT}, 0({BYTE})"
+    yield from requant.stored_alone(label, PRODUCT, acc, f"0({BYTE})")
     yield f"add {BYTE}, {BYTE}, {STEP}"
 
 
@@ -259,7 +252,6 @@ def eight() -> Iterator[str]:
     yield f"bne {STREAM}, {ROWS_END}, <eight_row>"
     yield f"addi {TOP}, {TOP}, {4 * len(EIGHT)}"
     yield f"lw {BEGIN}, {ENTRY}(sp)"
-    yield f"li {LIMIT}, 255"
     yield f"li {MORE}, 1"
     yield "j <bytes>"
 
@@ -309,7 +301,7 @@ def larger() -> Iterator[str]:
     yield f"li {MORE}, 0"
     yield "<bytes>:"
     for pixel, acc in enumerate(SUMS):
-        yield from stored(acc, str(pixel), LIMIT)
+        yield from stored(acc, str(pixel))
         yield from [f"beq {BYTE}, {OUT_END}, <next>"] * (pixel < len(SUMS) - 1)
     yield f"bnez {MORE}, <more>"
     yield f"bne {BYTE}, {OUT_END}, <block>"
@@ -322,9 +314,9 @@ def code() -> Iterator[str]:
     yield from end()
     for stride, pixels in ((1, 3), (2, 2)):
         for pixel in range(pixels):
-            yield from requant.saturated(f"{stride}_{pixel}", PRODUCT)
-    for pixel in range(len(SUMS)):
-        yield from requant.saturated(str(pixel), PRODUCT)
+            yield from requant.beyond_alone(f"{stride}_{pixel}", SUM, f"0({BYTE})")
+    for pixel, acc in enumerate(SUMS):
+        yield from requant.beyond_alone(str(pixel), acc, f"0({BYTE})")
 
 
 FUNCTIONS = [

@@ -27,9 +27,9 @@ from .blocks import (
     STREAM,
     TILE,
     Block,
+    beyond,
     requantised,
     run,
-    saturated,
 )
 from .frame import save
 
@@ -205,7 +205,7 @@ class Eight(Block):
         yield f"lw t4, {AT_PITCH}(sp)"
         yield f"add t4, {OUT}, t4"
         yield f"mv {ALONE_END}, {END}"
-        yield f"li {BYTE}, 255"
+        yield f"li {BYTE}, 127"
         for low, high in zip(*FIRST, strict=True):
             yield f"slli t0, {high}, 16"
             yield f"sub {low}, {low}, t0"
@@ -229,7 +229,7 @@ class Eight(Block):
         yield f"lw {blocks.START}, {AT_TILE}(sp)"
         yield f"lui {blocks.ROUND}, 8"
         yield from self.biases()
-        yield f"li {BYTE}, 255"
+        yield f"li {BYTE}, 127"
         yield f"lw {PITCH}, {AT_PITCH}(sp)"
         yield f"lw {HALF}, {AT_HALF}(sp)"
         yield f"lw t0, {ALONE}(sp)"
@@ -238,7 +238,7 @@ class Eight(Block):
 
     def finish(self) -> Iterator[str]:
         yield from super().finish()
-        yield from saturated(self.first(), "first")
+        yield from beyond(self.first(), "first")
 
 
 FUNCTIONS = [run(Eight(NARROW[2], "next", WORDS))]

@@ -39,7 +39,7 @@ from .frame import (
     leave,
     save,
 )
-from .requant import beyond, factor, stored
+from .requant import factor, stored
 
 LANES = PAIRS.lanes
 
@@ -142,7 +142,8 @@ class Blocks:
 
     def loops(self) -> list[str]:
         codes = range(len(PAIRED_TAPS))
-        return [*itertools.chain.from_iterable(self.loop(code) for code in codes)]
+        # The last one ends where they all go on.
+        return [*itertools.chain.from_iterable(self.loop(code) for code in codes)][:-1]
 
     def begin(self) -> list[str]:
         """Locals, of which the arguments are in R0 to R3."""
@@ -245,8 +246,8 @@ class Blocks:
             # Its first register is free for the pitch.
             code += [f"ldr r5, {PITCH}", f"mov {whole}, r5"] if number < self.at_once else []
             pitch = SUMS[min(number, self.at_once - 1)][0]
-            code += [*stored(2 * number), f"add r1, {pitch}"]
-            code += [f"mov r4, {upper}", *stored(2 * number + 1)]
+            code += [*stored(), f"add r1, {pitch}"]
+            code += [f"mov r4, {upper}", *stored()]
             if number == 0:
                 other = [f"ldr r1, {OUT}", "adds r1, #1"]
                 code += [f"add r1, {pitch}"] if self.at_once == 1 else other
@@ -314,16 +315,12 @@ class Blocks:
             *self.begin(),
             *self.start(),
             *self.loops(),
-            *beyond(0),
-            *beyond(1),
             "<done>:",
             f"ldr r4, {CHANNELS}",
             "cmp r4, #0",
             "bne <bytes>",
             *self.words(),
             *self.bytes(),
-            *beyond(2),
-            *beyond(3),
             "<end>:",
             *release(len(NAMES)),
             *leave(),

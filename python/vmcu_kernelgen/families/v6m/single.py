@@ -13,7 +13,7 @@ from vmcu_tools.kernels.language.packing import PAIRS, packed_shifts
 from ...assembly import WORD, Function, note, registers, release, reserve
 from .blocks import byte
 from .frame import CHANNELS, HIGH, LAST, NAMES, OUT, SLOTS, STREAM, TILE, T, leave, save
-from .requant import beyond, factor, stored
+from .requant import factor, stored
 
 TAPS = ("r4", "r5", "r6", "r7")
 
@@ -89,9 +89,6 @@ class Single:
         for label in others:
             code += self.turn(label, self.loops[label])
         code += [
-            *["b <done>"],
-            *beyond(0),
-            *beyond(1),
             "<done>:",
             f"ldr r1, {OUT}",
             f"ldr r4, {CHANNELS}",
@@ -106,7 +103,7 @@ class Single:
         ]
         for n, acc in enumerate(self.sums):
             code += factor(n, [f"ldrb r7, [{STREAM}, #{WORD * self.channels + n}]"])
-            code += [f"mov r4, {acc}", *stored(n, n)]
+            code += [f"mov r4, {acc}", *stored(n)]
         code += [
             f"adds {STREAM}, #{WORD * self.channels + packed_shifts(self.channels)}",
             f"adds r1, #{self.channels}",
@@ -116,7 +113,6 @@ class Single:
             f"str r4, {CHANNELS}",
             "beq <end>",
             "b <block>",
-            *(line for number in range(2, self.channels) for line in beyond(number)),
             "<end>:",
             *release(len(NAMES)),
             *leave(),

@@ -18,7 +18,7 @@ from vmcu_tools.kernels.targets.portable.strips import meetings
 from ...assembly import WORD, Function, note, release, reserve
 from .blocks import byte
 from .frame import HIGH, leave, save
-from .requant import beyond, constant, multiplier_halves, stored
+from .requant import constant, multiplier_halves, stored
 
 PIXELS = PAIRS.pixels
 FIELDS = (
@@ -269,13 +269,9 @@ def finish() -> list[str]:
         field("r1", "patch"),
     ]
     for pixel, acc in enumerate(HIGH):
-        code += [f"mov r4, {acc}", *stored(pixel, WORD * pixel)]
+        code += [f"mov r4, {acc}", *stored(WORD * pixel)]
         if pixel == 0:
             code += [field("r4", "count"), "cmp r4, #1", "beq <next>"]
-        if pixel == 1:
-            code += ["b <others>"]
-            code += [line for number in range(PIXELS) for line in beyond(number)]
-            code += ["<others>:"]
     return code
 
 

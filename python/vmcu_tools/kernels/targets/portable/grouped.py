@@ -54,7 +54,8 @@ def coarse_c(packing: Packing) -> str:
     return f"{TAPS_AT}\n\nvmcu_bias_dense(acc, w);\n{groups_c(packing, add, 1)}"
 
 
-ADD_FINE = "total[n] += (uint64_t)((int64_t)sums[n] * ((const int16_t *)*w)[n]);"
+ADD_FINE = """total[n] +=
+			(uint64_t)vmcu_product(sums[n], ((const int16_t *)*w)[n]);"""
 STARTS = f"""const uint32_t *start = (const uint32_t *)*w;
 /* They wrap. */
 uint64_t total[{CHANNELS}];
@@ -89,7 +90,7 @@ for (int32_t g = 0; g < p->groups; g++, *w += 4 * {CHANNELS}) {{
 		sum += x[i];
 	}}
 	for (int32_t n = 0; n < {CHANNELS}; n++) {{
-		total[n] += (uint64_t)((int64_t)sum * ((const int32_t *)*w)[n]);
+		total[n] += (uint64_t)vmcu_product(sum, ((const int32_t *)*w)[n]);
 	}}
 }}
 for (int32_t left = p->depth; left > 0; left -= p->run) {{
