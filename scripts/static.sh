@@ -52,6 +52,7 @@ all_misra() {
 	: >"$LOGS/cppcheck"
 	check "cppcheck" misra "${SOURCES[@]}"
 	check "cppcheck, external weights" misra -DVMCU_EXTERNAL_WEIGHTS lib/vmcu/weights.c
+	check "cppcheck, probe" misra -DVMCU_PROBE lib/vmcu/probe.c
 	check "cppcheck, containers" misra -DVMCU_CONTAINERS -DVMCU_ONLINE_PLANNER -DVMCU_CONTAINER_REPLAY \
 		-DVMCU_STREAMS "${LOADER[@]}"
 	check "MISRA deviations" python scripts/misra.py "$LOGS/cppcheck"
@@ -76,6 +77,7 @@ if has gcc; then
 	check "gcc" gcc "${WARNINGS[@]}" "${SOURCES[@]}"
 	# Zephyr's default from 4.4 on.
 	check "gcc, C17" gcc "${WARNINGS[@]}" -std=c17 -Wpedantic "${SOURCES[@]}"
+	check "gcc, probe" gcc -DVMCU_PROBE "${WARNINGS[@]}" lib/vmcu/probe.c lib/vmcu/executor.c
 	check "gcc, external weights" gcc -DVMCU_EXTERNAL_WEIGHTS "${WARNINGS[@]}" "${SOURCES[@]}"
 	check "gcc, containers" gcc "${WARNINGS[@]}" "${LOADING[@]}"
 fi

@@ -2,10 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-#include <vmcu/config.h>
-
-#if defined(VMCU_PROBE)
-
 #include <errno.h>
 
 #include <vmcu/access.h>
@@ -14,6 +10,8 @@
 #include "compiled.h"
 #include "hooks.h"
 #include "rotation.h"
+
+#if defined(VMCU_PROBE)
 
 #define VERSION 1U
 
@@ -24,7 +22,7 @@ VMCU_CALLED void put(const struct vmcu_probe *probe, char byte)
 
 static void put_digit(const struct vmcu_probe *probe, unsigned int digit)
 {
-	put(probe, (char)((digit < 10U) ? '0' + digit : 'a' + digit - 10U));
+	put(probe, "0123456789abcdef"[digit]);
 }
 
 /** Prints a space and a number without leading zeros. */
@@ -164,7 +162,8 @@ VMCU_SMALL void vmcu_hook_call(const struct vmcu_context *ctx, const struct vmcu
 	probe->layers[number].calls++;
 	if (probe->mode == 't') {
 		probe->layers[number].value += read_cycles(probe) - start;
-	} else if (chosen || probe->mode == 'd') {
+	}
+	if (chosen || probe->mode == 'd') {
 		report_call(probe, call, number);
 	}
 }
@@ -174,22 +173,25 @@ VMCU_CALLED int read_byte(const struct vmcu_probe *probe)
 	return probe->port->read(probe->port->user);
 }
 
-/** Value of a hexadecimal digit; negative for any other character. */
-static int digit_of(int c)
+/** Reads a hexadecimal digit; negative for any other character. */
+VMCU_CALLED int read_digit(const struct vmcu_probe *probe)
 {
-	if (c >= '0' && c <= '9') {
-		return c - '0';
+	const int c = read_byte(probe);
+	const int letter = c - (int)'a';
+	const int digit = c - (int)'0';
+
+	if (letter >= 0 && letter < 6) {
+		return letter + 10;
 	}
-	return (c >= 'a' && c <= 'f') ? c - 'a' + 10 : -1;
+	return (digit < 10) ? digit : -1;
 }
 
-/** Reads up to the end of a number, behind one space. */
+/** Reads up to the end of a number, and the character behind it. */
 VMCU_CALLED uint16_t read_number(const struct vmcu_probe *probe)
 {
 	uint32_t value = 0U;
-	int digit;
 
-	while ((digit = digit_of(read_byte(probe))) >= 0) {
+	for (int digit = read_digit(probe); digit >= 0; digit = read_digit(probe)) {
 		value = (value << 4) | (uint32_t)digit;
 	}
 	return (uint16_t)value;
@@ -203,13 +205,12 @@ static void read_input(const struct vmcu_context *ctx, const struct vmcu_probe *
 	uint32_t left = (uint32_t)vmcu_row_size(ctx, index);
 	int8_t *to = vmcu_row_of_input(ctx, index, y);
 	uint32_t crc = 0U;
-	int high;
 
 	if (!vmcu_holds_input(ctx->model)) {
 		to = &probe->input[ctx->model->elsewhere ? y * left : 0U];
 	}
-	while ((high = digit_of(read_byte(probe))) >= 0) {
-		const uint8_t byte = (uint8_t)((high << 4) | (digit_of(read_byte(probe)) & 0xf));
+	for (int high = read_digit(probe); high >= 0; high = read_digit(probe)) {
+		const uint8_t byte = (uint8_t)((high << 4) | (read_digit(probe) & 0xf));
 
 		crc = add_bytes(crc, &byte, 1U);
 		if (to != NULL && left > 0U) {
@@ -298,12 +299,17 @@ VMCU_SMALL int vmcu_probe_serve(struct vmcu_context *ctx, struct vmcu_probe *pro
 	if (ctx == NULL || ctx->model == NULL || probe == NULL || probe->port == NULL) {
 		return -EINVAL;
 	}
+	if (!vmcu_holds_input(ctx->model) && probe->input == NULL) {
+		return -EINVAL;
+	}
 	if (probe->layer_count < ctx->model->layer_count) {
 		return -ENOMEM;
 	}
 	probe->mode = 'n';
 	ctx->probe = probe;
 	do {
+		bool is_answered = true;
+
 		command = read_byte(probe);
 		switch (command) {
 		case '?':
@@ -328,9 +334,12 @@ VMCU_SMALL int vmcu_probe_serve(struct vmcu_context *ctx, struct vmcu_probe *pro
 			put(probe, '=');
 			break;
 		default:
-			continue;
+			is_answered = false;
+			break;
 		}
-		put(probe, '\n');
+		if (is_answered) {
+			put(probe, '\n');
+		}
 	} while (command >= 0 && command != 'q');
 	ctx->probe = NULL;
 	return 0;

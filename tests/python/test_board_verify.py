@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -264,3 +265,15 @@ def test_text_in_the_middle_of_a_line() -> None:
         ("5",),
         ("5",),
     )
+
+
+@pytest.mark.parametrize(("options", "most"), [((), 0), (("-DVMCU_PROBE",), 1536)])
+def test_bytes_of_the_probe(tmp_path: Path, options: tuple[str, ...], most: int) -> None:
+    made = tmp_path / "probe.o"
+    flags = ("-mcpu=cortex-m4", "-mthumb", "-std=c99", "-Os", f"-I{paths.runtime() / 'include'}")
+    source = str(paths.runtime() / "probe.c")
+    command = ["arm-none-eabi-gcc", *flags, *options, "-c", source, "-o", str(made)]
+    subprocess.run(command, check=True)
+    said = subprocess.run(["arm-none-eabi-size", str(made)], capture_output=True, check=True)
+    code, data, zeroed = map(int, said.stdout.split()[6:9])
+    assert code <= most and (code > 0) == (most > 0) and data == zeroed == 0

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 from random_networks import two_layers
+from vmcu_bench.commands.references import reference_of
 from vmcu_bench.cycles.model import board
-from vmcu_bench.oracle.references import reference_of
 from vmcu_check.images.check import Verdict, check
 from vmcu_check.images.elf import ImageError, ImageSymbol, LinkedImage, read
 from vmcu_check.images.pool import FaultError

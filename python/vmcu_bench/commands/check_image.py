@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from vmcu_check.images.elf import ImageError
     from vmcu_tools.report.terminal import console, say, write_json
 
-    from ..oracle.references import reference_of
+    from .references import reference_of
 
     try:
         verdicts = check(args.elf, args.model, args.inputs, reference_of, args.name)

@@ -87,7 +87,7 @@ struct vmcu_probe {
  * @param probe See struct vmcu_probe.
  *
  * @retval 0       The host has ended the session.
- * @retval -EINVAL A pointer is NULL or @a ctx was not set up.
+ * @retval -EINVAL A pointer that the model needs is NULL, or @a ctx was not set up.
  * @retval -ENOMEM The model has more layers than @a probe.
  */
 int vmcu_probe_serve(struct vmcu_context *ctx, struct vmcu_probe *probe);

@@ -12,7 +12,7 @@ from vmcu_check.images.run import Reference
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.runtimes import one_line, required
 
-from . import exact_ort
+from ..oracle import exact_ort
 
 # Of an interpreter of TensorFlow Lite Micro.
 ARENA_BYTES = 64 << 20
