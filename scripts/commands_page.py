@@ -80,7 +80,11 @@ def options(parser: Parser) -> Iterator[str]:
 def needs() -> Iterator[str]:
     """The table of doc/install.md: calls of commands, and what they need beyond the core."""
     yield "| command | extra | Python packages | Debian packages |\n| --- | --- | --- | --- |\n"
-    needing = {words[0] for words, _, _ in NEEDS if len(words) == 1} | {"verify", "bench"}
+    needing = {words[0] for words, _, _ in NEEDS if len(words) == 1} | {
+        "verify",
+        "evidence",
+        "bench",
+    }
     others = [f"`{name}`" for name in cli.parser().visible() if name not in needing]
     yield f"| {', '.join(others)}, except as below | | | |\n"
     for words, extra, packages in NEEDS:

@@ -33,7 +33,13 @@ class Command(Protocol):
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Build": tuple(f"vmcu_tools.{n}" for n in ("build", "quantize", "train_head", "audio", "new")),
     "Run": ("vmcu_bench.run", "vmcu_bench.verify", "vmcu_bench.bench"),
-    "Check": ("vmcu_bench.fit", "vmcu_tools.check", "vmcu_bench.check_image", "vmcu_bench.inspect"),
+    "Check": (
+        "vmcu_bench.fit",
+        "vmcu_tools.check",
+        "vmcu_bench.check_image",
+        "vmcu_bench.evidence",
+        "vmcu_bench.inspect",
+    ),
     "Analyse": ("vmcu_lab.compare", "vmcu_lab.place", "vmcu_lab.check_plan"),
     "Manage": ("vmcu_tools.container", "vmcu_tools.boards"),
 }

@@ -25,8 +25,8 @@ EXAMPLES = {
     for command in cli.commands_of(group)
 }
 COMMANDS = [(name, words) for name, examples in EXAMPLES.items() for words, _ in examples]
-# These take long, as does `vmcu fit` with little RAM; pages run their like.
-SLOW = ("bench", "verify kws")
+# These take long or need a board, as does `vmcu fit` with little RAM; pages run their like.
+SLOW = ("bench", "verify kws", "verify model.tflite --board", "evidence kws")
 LINES = [line for one in COMMANDS if not (line := " ".join(one)).startswith("fit model.onnx")]
 # The tests of these commands have images, and plans of other tools.
 ELSEWHERE = ("inspect build", "check-image", "check-plan model_vela.tflite", "check-plan program")
@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_command_has_some() -> None:
     assert list(EXAMPLES) == list(cli.parser().visible())
-    assert len(EXAMPLES) == 17
+    assert len(EXAMPLES) == 18
     assert [name for name, examples in EXAMPLES.items() if not examples] == []
 
 

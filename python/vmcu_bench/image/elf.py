@@ -118,6 +118,13 @@ class Elf:
         """True for 32-bit Arm."""
         return bool(self._elf["e_machine"] == ARM)
 
+    @property
+    def compilers(self) -> list[str]:
+        """The names and versions that compilers left in it."""
+        section = self._elf.get_section_by_name(".comment")
+        texts = b"" if section is None else section.data()
+        return sorted({text.decode("utf-8", "replace") for text in texts.split(b"\0") if text})
+
     def data(self, symbol: Symbol) -> bytes:
         """A symbol's initial bytes or code; none where it has no bytes in the file."""
         section = self._section_at(symbol.address)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from vmcu_tools.errors import Problem, UserError
+from vmcu_tools.errors import Problem, UserError, missing_package
 
 BAUD = 115200
 
@@ -87,9 +87,7 @@ def opened_port(port: str) -> Iterator[SerialLink]:
     try:
         import serial
     except ImportError as error:
-        raise UserError(
-            Problem("reading a serial port requires pyserial", "pip install pyserial")
-        ) from error
+        raise missing_package("pyserial", "open a serial port", "serial") from error
     try:
         device = serial.Serial(port, BAUD, timeout=0.5)
     except serial.SerialException as error:

@@ -16,6 +16,8 @@ from ..values import COUNTED_ON, is_container
 NEEDS = (
     (("verify", ".onnx"), "verify", {"onnxruntime": "onnxruntime"}),
     (("verify", ".tflite"), "verify", {"tflite_micro": "tflite-micro"}),
+    (("evidence", ".onnx"), "verify", {"onnxruntime": "onnxruntime"}),
+    (("evidence", ".tflite"), "verify", {"tflite_micro": "tflite-micro"}),
     (("place", ".tflite"), "verify", {"tflite_micro": "tflite-micro"}),
     (("quantize",), "quantize", {"onnxruntime": "onnxruntime"}),
     (("--calibration",), "quantize", {"onnxruntime": "onnxruntime"}),
@@ -43,12 +45,13 @@ def _machine(args: Namespace) -> str:
         usual = "host" if getattr(args, "wear", False) and args.model is None else COUNTED_ON
         return str(args.on or (f"zephyr:{args.board}" if args.measure else usual))
     usual = "host" if is_container(args.model) else "virtual"
-    if args.command == "verify" and not (args.on or usual == "host" or shutil.which("gcc")):
+    compares = args.command in ("verify", "evidence")
+    if compares and not (args.on or usual == "host" or shutil.which("gcc")):
         from .models import check_options
 
         # Sets the hop of a model with state.
         check_options(args)
-    return str(args.on or ("host" if args.command == "verify" and args.hop else usual))
+    return str(args.on or ("host" if compares and args.hop else usual))
 
 
 def check(args: Namespace) -> None:
@@ -60,12 +63,12 @@ def check(args: Namespace) -> None:
         for module, package in names.items()
         if words.issuperset(call) and importlib.util.find_spec(module) is None
     }
-    if args.command in ("run", "verify", "bench"):
+    if args.command in ("run", "verify", "evidence", "bench"):
         from vmcu_bench.runners import get
 
         machine = _machine(args)
         # Emulators count by a plugin, which vmcu compiles.
-        counts = args.command == "bench" and machine.startswith("qemu")
+        counts = args.command in ("bench", "evidence") and machine.startswith("qemu")
         programs = get(machine).programs() | ({"gcc": "gcc"} if counts else {})
     absent = {name: package for name, package in programs.items() if not shutil.which(name)}
     extras = sorted(set(packages.values()))
