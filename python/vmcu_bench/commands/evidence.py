@@ -60,11 +60,11 @@ def run(args: argparse.Namespace) -> int:
     from vmcu_tools.model_file import name_of
 
     from .. import runners
-    from ..report.evidence import Subject, archive, collect
+    from ..report.evidence import EvidenceSubject, archive, collect
 
     name = name_of(args.model)
     options = chosen_options(args, args.model)
-    subject = Subject(args.model, name, options, compiled(args), args.elf, _check_image)
+    subject = EvidenceSubject(args.model, name, options, compiled(args), args.elf, _check_image)
     evidence = collect(subject, args.on or runners.VIRTUAL, args.samples, args.seed)
     args.output.write_bytes(archive(evidence.files))
     for one in evidence.requirements:

@@ -53,7 +53,7 @@ class Requirement:
 
 
 @dataclass(frozen=True)
-class Subject:
+class EvidenceSubject:
     """The model that evidence is for. options: those of `vmcu build` that change the plan; image:
     the ELF file that has the model, and the checker of images."""
 
@@ -77,7 +77,7 @@ class Evidence:
         return all(one.result != FAILED for one in self.requirements)
 
 
-def collect(subject: Subject, target: str, samples: int, seed: int) -> Evidence:
+def collect(subject: EvidenceSubject, target: str, samples: int, seed: int) -> Evidence:
     """Runs all checks. target: the machine whose outputs are compared with the file's runtime."""
     plan = subject.plan
     emitted = emit(plan, subject.name)
@@ -165,7 +165,7 @@ def _time(plan: Plan, name: str, target: str, samples: int) -> Requirement:
     return Requirement(requirement, f"vmcu bench --inputs {samples}", result, detail)
 
 
-def _image(subject: Subject) -> tuple[Requirement, ...]:
+def _image(subject: EvidenceSubject) -> tuple[Requirement, ...]:
     """The verdicts of the independent checker, and the image's stack."""
     plan = "the linked image has a plan without overlaps"
     constants = "the linked image has the constants of the model file"
@@ -197,7 +197,7 @@ def _image(subject: Subject) -> tuple[Requirement, ...]:
     )
 
 
-def _has_tables(subject: Subject, symbol: str) -> bool:
+def _has_tables(subject: EvidenceSubject, symbol: str) -> bool:
     """True if the table of tensors in the image is the plan's. symbol: the model's in the image."""
     assert subject.image is not None
     plan, elf = subject.plan, Elf(subject.image)
@@ -222,7 +222,7 @@ def _described(image: Path) -> dict[str, Any]:
     }
 
 
-def _spdx(subject: Subject, tables: Mapping[str, bytes]) -> dict[str, Any]:
+def _spdx(subject: EvidenceSubject, tables: Mapping[str, bytes]) -> dict[str, Any]:
     """A document of SPDX 2.3: the runtime, and the tables, which contain the model."""
     model = _digest(subject.file.read_bytes())
     packages = [
