@@ -31,9 +31,9 @@ static __attribute__((used)) void start(void)
 
 /* In the state that the core begins in. */
 __asm__(".arm\n\t"
-	".global vmcu_reset\n\t"
-	".type vmcu_reset, %function\n"
-	"vmcu_reset:\n\t"
+	".global vmcu_reset_handler\n\t"
+	".type vmcu_reset_handler, %function\n"
+	"vmcu_reset_handler:\n\t"
 	"ldr sp, =vmcu_stack_top\n\t"
 	"blx start\n\t"
 	".ltorg");

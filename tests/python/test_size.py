@@ -15,6 +15,7 @@ from vmcu_bench import runners
 from vmcu_bench.image.calls import has_call_through_pointer, pushed
 from vmcu_bench.image.size import size
 from vmcu_bench.runners.compiled import CompiledRunner
+from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import Emitted, emit, write
@@ -115,7 +116,7 @@ def test_code_by_where_it_comes_from(image: Path) -> None:
     kernels = part(image, "kernels")
     assert any(name.startswith("vmcu_add") for name in kernels)
     assert not any(name.startswith("vmcu_max_pool") for name in kernels)
-    assert {"vmcu_reset", "vectors"} <= set(part(image, "port"))
+    assert {"vmcu_reset_handler", "vectors"} <= set(part(image, "port"))
     report = size(image)
     names = [symbol.name for symbol in report.symbols]
     assert "main" not in names
@@ -360,3 +361,24 @@ def test_calls_through_pointers_are_told_from_returns(code: str, calls: bool) ->
 )
 def test_what_instructions_push(code: str, size: int) -> None:
     assert pushed(bytes.fromhex(code)) == size
+
+
+def test_the_port_has_no_name_of_the_runtime(tmp_path: Path) -> None:
+    """An application that calls the function of that name could not link."""
+    if shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("not installed: arm-none-eabi-gcc")
+    named = {}
+    for folder in (paths.runtime(), paths.runtime() / "port" / "freestanding"):
+        flags = ("-mcpu=cortex-m4", "-mthumb", "-std=c99", "-ffreestanding", "-DVMCU_STREAMS")
+        sources = sorted(map(str, folder.glob("*.c")))
+        made = tmp_path / folder.name
+        made.mkdir()
+        include = f"-I{paths.runtime() / 'include'}"
+        subprocess.run(["arm-none-eabi-gcc", *flags, include, "-c", *sources], cwd=made, check=True)
+        command = ["arm-none-eabi-nm", "-g", "--defined-only", *map(str, made.glob("*.o"))]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        named[folder.name] = {
+            line.split()[2] for line in said.splitlines() if len(line.split()) > 2
+        }
+    assert named["vmcu"] & named["freestanding"] == set()
+    assert "vmcu_reset" in named["vmcu"]

@@ -20,7 +20,7 @@ extern uint32_t vmcu_data_start[];
 extern uint32_t vmcu_data_end[];
 
 int main(void);
-void vmcu_reset(void);
+void vmcu_reset_handler(void);
 uint32_t __udivsi3(uint32_t dividend, uint32_t divisor);
 uint32_t __umodsi3(uint32_t dividend, uint32_t divisor);
 int32_t __divsi3(int32_t dividend, int32_t divisor);
@@ -104,7 +104,7 @@ void vmcu_semihosting_exit(int code)
 	}
 }
 
-void vmcu_reset(void)
+void vmcu_reset_handler(void)
 {
 	const uint32_t *from = vmcu_data_load;
 
@@ -125,7 +125,7 @@ __asm__(".section .vectors, \"ax\"\n\t"
 	".align 4\n"
 	"vmcu_begin:\n\t"
 	"movi sp, vmcu_stack_top\n\t"
-	"movi a0, vmcu_reset\n\t"
+	"movi a0, vmcu_reset_handler\n\t"
 	"jx a0");
 
 static uint64_t divide(uint64_t dividend, uint64_t divisor, uint64_t *rest)

@@ -30,7 +30,7 @@ extern uint32_t vmcu_stack_top[];
 int main(void);
 
 void vmcu_fault(void);
-void vmcu_reset(void) __attribute__((noreturn));
+void vmcu_reset_handler(void) __attribute__((noreturn));
 
 /* Where RISC-V goes is a multiple of four. */
 __attribute__((aligned(4))) void vmcu_fault(void)
@@ -39,7 +39,7 @@ __attribute__((aligned(4))) void vmcu_fault(void)
 	vmcu_semihosting_exit(EXIT_FAULT);
 }
 
-void vmcu_reset(void)
+void vmcu_reset_handler(void)
 {
 	const uint32_t *from = vmcu_data_load;
 
@@ -69,7 +69,7 @@ __attribute__((section(".vectors"), naked, used)) static void begin(void)
 			 "la sp, vmcu_stack_top\n\t"
 			 "la t0, %0\n\t"
 			 "csrw mtvec, t0\n\t"
-			 "j vmcu_reset\n\t"
+			 "j vmcu_reset_handler\n\t"
 			 ".option pop"
 			 :
 			 : "i"(vmcu_fault));
@@ -88,7 +88,7 @@ __asm__(".section .vectors, \"ax\"\n\t"
 	"isb\n\t"
 	"ldr x0, =vmcu_stack_top\n\t"
 	"mov sp, x0\n\t"
-	"b vmcu_reset\n\t"
+	"b vmcu_reset_handler\n\t"
 	".ltorg\n\t"
 	".p2align 11\n"
 	"1:\n\t"
@@ -99,8 +99,8 @@ __asm__(".section .vectors, \"ax\"\n\t"
 #else
 /** Stack pointer, reset, then NMI and the four faults; nothing else is ever enabled. */
 __attribute__((section(".vectors"), used)) static const uintptr_t vectors[] = {
-	(uintptr_t)vmcu_stack_top, (uintptr_t)vmcu_reset, (uintptr_t)vmcu_fault,
-	(uintptr_t)vmcu_fault,     (uintptr_t)vmcu_fault, (uintptr_t)vmcu_fault,
+	(uintptr_t)vmcu_stack_top, (uintptr_t)vmcu_reset_handler, (uintptr_t)vmcu_fault,
+	(uintptr_t)vmcu_fault,     (uintptr_t)vmcu_fault,         (uintptr_t)vmcu_fault,
 	(uintptr_t)vmcu_fault,
 };
 #endif
