@@ -124,3 +124,17 @@ def test_no_file_of_a_model_that_is_not_one(tmp_path: Path) -> None:
     model.write_bytes(b"no model")
     assert evidence(tmp_path / "out.zip", model=model) == 1
     assert not (tmp_path / "out.zip").exists()
+
+
+def test_of_a_float_model(tmp_path: Path) -> None:
+    """The digests of the file, of its samples, and of the int8 file that is compared."""
+    import numpy as np
+    from builders import scratch
+
+    scratch.furnish(tmp_path)
+    out, data = tmp_path / "net.zip", tmp_path / "data.npz"
+    assert evidence(out, "--calibration", str(data), model=tmp_path / "net.onnx") == 0
+    document = json.loads(zipfile.ZipFile(out).read("evidence.json"))
+    assert document["calibration"]["sha256"] == hashlib.sha256(data.read_bytes()).hexdigest()
+    assert document["int8_sha256"] != document["model"]["sha256"]
+    assert len(np.load(data).files) > 0

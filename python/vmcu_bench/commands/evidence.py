@@ -64,7 +64,9 @@ def run(args: argparse.Namespace) -> int:
 
     name = name_of(args.model)
     options = chosen_options(args, args.model)
-    subject = EvidenceSubject(args.model, name, options, compiled(args), args.elf, _check_image)
+    data = args.calibration if args.calibration and args.calibration.is_file() else None
+    plan = compiled(args)
+    subject = EvidenceSubject(args.model, data, name, options, plan, args.elf, _check_image)
     evidence = collect(subject, args.on or runners.VIRTUAL, args.samples, args.seed)
     args.output.write_bytes(archive(evidence.files))
     for one in evidence.requirements:

@@ -54,10 +54,12 @@ class Requirement:
 
 @dataclass(frozen=True)
 class EvidenceSubject:
-    """The model that evidence is for. options: those of `vmcu build` that change the plan; image:
-    the ELF file that has the model, and the checker of images."""
+    """The model that evidence is for. calibration: the file of samples that made it int8; options:
+    those of `vmcu build` that change the plan; image: the ELF file that has the model;
+    check_image: the checker of images."""
 
     file: Path
+    calibration: Path | None
     name: str
     options: Sequence[str]
     plan: Plan
@@ -92,8 +94,10 @@ def collect(subject: EvidenceSubject, target: str, samples: int, seed: int) -> E
     document = {
         "format": 1,
         "vmcu": __version__,
-        "model": {"file": subject.file.name, "sha256": _digest(subject.file.read_bytes())},
-        "runtime": runtime_of(subject.file),
+        "model": _file(subject.file),
+        "calibration": None if subject.calibration is None else _file(subject.calibration),
+        "int8_sha256": _digest(Path(plan.graph.origin).read_bytes()),
+        "runtime": runtime_of(Path(plan.graph.origin)),
         "options": list(subject.options),
         "figures": {name: value for name, value in figures.items() if name not in VARYING},
         "tables": {name: _digest(data) for name, data in tables.items()},
@@ -175,7 +179,7 @@ def _image(subject: EvidenceSubject) -> tuple[Requirement, ...]:
         return tuple(Requirement(one, "", NOT_RUN, reason) for one in (plan, constants, stack))
     check, sizes = "vmcu check-image", size(subject.image)
     try:
-        (verdict, *_) = subject.check_image(subject.image, subject.file)
+        (verdict, *_) = subject.check_image(subject.image, Path(subject.plan.graph.origin))
     except UserError as error:
         # Without the folder of the image.
         reason = "; ".join(problem.reason for problem in error.problems)
@@ -213,8 +217,7 @@ def _has_tables(subject: EvidenceSubject, symbol: str) -> bool:
 def _described(image: Path) -> dict[str, Any]:
     sizes = size(image)
     return {
-        "file": image.name,
-        "sha256": _digest(image.read_bytes()),
+        **_file(image),
         "compiler": Elf(image).compilers,
         "flash": sizes.flash,
         "ram": sizes.ram,
@@ -264,6 +267,10 @@ def _spdx(subject: EvidenceSubject, tables: Mapping[str, bytes]) -> dict[str, An
             for one, kind, other in described
         ],
     }
+
+
+def _file(path: Path) -> dict[str, str]:
+    return {"file": path.name, "sha256": _digest(path.read_bytes())}
 
 
 def _bytes(data: str | bytes) -> bytes:
