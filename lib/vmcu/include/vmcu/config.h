@@ -79,10 +79,6 @@
 
 #endif /* __ZEPHYR__ */
 
-#if defined(VMCU_PROBE) && defined(VMCU_PROFILE)
-#error "VMCU_PROBE and VMCU_PROFILE cannot be combined: both call the kernels"
-#endif
-
 /* Each access of a kernel would turn its address and look up its pool. */
 #if defined(VMCU_SEVERAL_POOLS) && defined(VMCU_POOL_ROTATE)
 #error "VMCU_SEVERAL_POOLS and VMCU_POOL_ROTATE cannot be combined"
