@@ -83,7 +83,7 @@ SHELVES = (
     (
         "they are tried by",
         (
-            Box("runners/", ("host, boards, Zephyr:", "build, run, count")),
+            Box("runners/, probe/", ("host, boards, Zephyr:", "build, run, count")),
             Box("oracle/", ("TFLite Micro,", "ONNX Runtime")),
             Box("verify/", ("each tensor, and the", "file end to end")),
             Box("cycles/, cores/, image/", ("instructions;", "what an ELF holds")),

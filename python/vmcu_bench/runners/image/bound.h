@@ -139,24 +139,4 @@ static int bind_context(struct vmcu_context *ctx)
 /* Not on the stack, so that its writes are told apart from the stack's. */
 static struct vmcu_context context;
 
-static enum exit_code bind_model(void)
-{
-	fill_pools();
-	if (bind_context(&context) != 0) {
-		io_print("vmcu_init failed\n");
-		return EXIT_INIT;
-	}
-	if (context.model->elsewhere && vmcu_set_input(&context, elsewhere + 1) != 0) {
-		io_print("vmcu_set_input failed\n");
-		return EXIT_INIT;
-	}
-#if defined(VMCU_EXTERNAL_WEIGHTS)
-	if (vmcu_set_reader(&context, &reader) != 0) {
-		io_print("vmcu_set_reader failed\n");
-		return EXIT_INIT;
-	}
-#endif
-	return EXIT_DONE;
-}
-
 #endif /* BOUND_H_ */

@@ -243,10 +243,21 @@ int main(void)
 		io_print("cannot open " INPUT_FILE " or " OUTPUT_FILE "\n");
 		return EXIT_FILES;
 	}
-	code = bind_model();
-	if (code != EXIT_DONE) {
-		return (int)code;
+	fill_pools();
+	if (bind_context(&context) != 0) {
+		io_print("vmcu_init failed\n");
+		return EXIT_INIT;
 	}
+	if (context.model->elsewhere && vmcu_set_input(&context, elsewhere + 1) != 0) {
+		io_print("vmcu_set_input failed\n");
+		return EXIT_INIT;
+	}
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	if (vmcu_set_reader(&context, &reader) != 0) {
+		io_print("vmcu_set_reader failed\n");
+		return EXIT_INIT;
+	}
+#endif
 #if defined(IMAGE_VALUES)
 	if (!values_open(context.model, from)) {
 		io_print("cannot read " INPUT_FILE "\n");

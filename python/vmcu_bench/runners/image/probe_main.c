@@ -18,6 +18,26 @@
 
 static struct vmcu_probe_layer layers[LAYERS_OF(IMAGE_NAME)];
 
+static enum exit_code bind_model(void)
+{
+	fill_pools();
+	if (bind_context(&context) != 0) {
+		io_print("vmcu_init failed\n");
+		return EXIT_INIT;
+	}
+	if (context.model->elsewhere && vmcu_set_input(&context, elsewhere + 1) != 0) {
+		io_print("vmcu_set_input failed\n");
+		return EXIT_INIT;
+	}
+#if defined(VMCU_EXTERNAL_WEIGHTS)
+	if (vmcu_set_reader(&context, &reader) != 0) {
+		io_print("vmcu_set_reader failed\n");
+		return EXIT_INIT;
+	}
+#endif
+	return EXIT_DONE;
+}
+
 int main(void)
 {
 	static int8_t row[ROW_BYTES];
