@@ -114,9 +114,12 @@ def inspect(board: Board, sample: Sequence[np.ndarray]) -> Inspected:
     if not wrong and not run.reason:
         return Inspected(run.outputs, layers, None)
     first = wrong[0] if wrong else count - 1
-    # States lead from a later layer to an earlier one.
-    several = run.values is None or board.plan.graph.state.step_rows > 0
-    last = wrong[-1] if wrong and several else first
+    last = max(wrong, default=first)
+    if run.values is not None and not board.plan.graph.state.step_rows:
+        # The stages before are right. In a stage, a later layer can damage what an earlier reads.
+        ends = itertools.accumulate(len(stage) for stage in board.plan.stages)
+        stage_end = next(end for end in ends if end > first)
+        last = max((number for number in wrong if number < stage_end), default=first)
     fault = _fault(board, sample, expected, (first, last))
     return Inspected(run.outputs, layers, replace(fault, reason=run.reason or fault.reason))
 
