@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from vmcu_tools.machine.events import Event
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.stages.unbounded import over
+from vmcu_tools.planner.stages.unbounded import over_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +47,8 @@ class Expected:
 def expected_of(plan: Plan, sample: Sequence[np.ndarray]) -> Expected:
     """Runs a sample on the virtual MCU; of a plan with a hop, the rows of a stream."""
     if plan.graph.state.step_rows:
-        (rows,) = sample
-        window = plan.model.tensors[plan.graph.inputs[0].tensor].shape[0]
-        hops = (len(rows) - window) // plan.graph.state.step_rows + 1
-        plan = over(plan, plan.graph.state.step_rows, hops)
-        sample = [rows[: plan.graph.tensors[plan.graph.inputs[0].tensor].shape[0]]]
+        plan, rows = over_rows(plan, sample[0])
+        sample = [rows]
     machine = VirtualMcu(plan)
     values = machine.run(sample)
     numbers = _numbers(plan, machine)
@@ -99,8 +96,3 @@ def _rows(machine: VirtualMcu, values: dict[str, np.ndarray]) -> dict[str, np.nd
     for name, names in machine.played.hops.items():
         rows |= dict(zip(names, np.split(values[name], len(names)), strict=True))
     return rows
-
-
-def calls_of(expected: Expected, first: int, last: int) -> Iterator[Computed]:
-    """The calls of layers [first, last]."""
-    return (call for call in expected.calls if first <= call.layer <= last)

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner.stages.unbounded import hops_in
 
 
 class RunnerError(Exception):
@@ -53,7 +54,7 @@ def split_answers(data: bytes, plan: Plan, rows: int, target: str) -> np.ndarray
     graph = plan.graph
     size = sum(graph.rows_at_once(p) * graph.tensors[p.tensor].row_bytes for p in graph.outputs)
     window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
-    hops = (rows - window) // plan.graph.state.step_rows + 1
+    hops = hops_in(plan, rows)
     answers = np.frombuffer(data, np.int8).reshape(-1, size)
     # A window whose last rows nobody reads is done before they come.
     if len(answers) < hops or (len(answers) - hops) * plan.graph.state.step_rows > window:

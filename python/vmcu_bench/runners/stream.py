@@ -7,7 +7,7 @@ import numpy as np
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner.stages.unbounded import over
+from vmcu_tools.planner.stages.unbounded import hops_in, over_rows
 
 from .base import Runner
 from .compiled import CompiledRunner
@@ -26,10 +26,7 @@ def streamed(runner: Runner, plan: Plan, rows: np.ndarray) -> np.ndarray:
 
 
 def _virtual(plan: Plan, rows: np.ndarray) -> np.ndarray:
-    source = plan.graph.inputs[0].tensor
-    hops = (len(rows) - plan.model.tensors[source].shape[0]) // plan.graph.state.step_rows + 1
-    whole = over(plan, plan.graph.state.step_rows, hops)
-    given = rows[: whole.graph.tensors[source].shape[0]]
+    whole, given = over_rows(plan, rows)
     results = VirtualMcu(whole).run([given])
-    ports = plan.graph.outputs
+    hops, ports = hops_in(plan, len(rows)), plan.graph.outputs
     return np.hstack([np.asarray(results[port.tensor]).reshape(hops, -1) for port in ports])

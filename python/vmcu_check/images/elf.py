@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,7 @@ class ImageSymbol:
     is_function: bool
 
 
-class Image:
+class Image(ABC):
     """Loaded bytes. Pointers have `word` bytes."""
 
     word: int = 4
@@ -80,9 +81,9 @@ class Image:
             f"<{count}{code}", self.read(address, struct.calcsize("<" + code) * count)
         )
 
+    @abstractmethod
     def function_at(self, pointer: int) -> str:
         """Returns the name of the kernel that a table names."""
-        raise NotImplementedError
 
 
 class LinkedImage(Image):

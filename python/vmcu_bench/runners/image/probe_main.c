@@ -18,6 +18,8 @@
 
 static struct vmcu_probe_layer layers[LAYERS_OF(IMAGE_NAME)];
 
+/** As main() of main.c, whose code stays as it is: where kernels are placed changes their cycles.
+ */
 static enum exit_code bind_model(void)
 {
 	fill_pools();

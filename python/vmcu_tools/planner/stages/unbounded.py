@@ -13,6 +13,8 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ...errors import Problem, UserError
 from ...graph import Graph
 from ...ops import Form, Layer, bind
@@ -131,3 +133,15 @@ def over(plan: Plan, hop: int, hops: int) -> Plan:
         behind = tuple(step.node for stage in others for step in stage)
         tall = replace(tall, nodes=(*tall.nodes[: tall.state.unbounded_nodes], *behind))
     return replace(plan, graph=tall, stages=(first, *others))
+
+
+def hops_in(plan: Plan, rows: int) -> int:
+    """The answers to so many rows of a stream."""
+    window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
+    return (rows - window) // plan.graph.state.step_rows + 1
+
+
+def over_rows(plan: Plan, rows: np.ndarray) -> tuple[Plan, np.ndarray]:
+    """The same plan for all hops of a stream, int8 (rows, W, C), and the rows that they need."""
+    tall = over(plan, plan.graph.state.step_rows, hops_in(plan, len(rows)))
+    return tall, rows[: tall.graph.tensors[tall.graph.inputs[0].tensor].shape[0]]
