@@ -166,7 +166,7 @@ def _time(plan: Plan, name: str, target: str, samples: int) -> Requirement:
 
 
 def _image(subject: EvidenceSubject, described: Mapping[str, Any]) -> tuple[Requirement, ...]:
-    """The verdicts of the independent checker, and the image's stack. described: see _described()."""
+    """The independent checker's verdicts, and the image's stack. described: see _described()."""
     plan = "the linked image has a plan without overlaps"
     constants = "the linked image has the constants of the model file"
     stack = "the stack of an inference is bounded"
