@@ -126,6 +126,7 @@ static inline int32_t vmcu_below(int32_t a, int32_t b)
 }
 
 /** Returns the larger one of @a x and @a low. */
+/*@ assigns \result \from x, low; ensures \result >= low && (\result == x || \result == low); */
 static inline int32_t vmcu_at_least(int32_t x, int32_t low)
 {
 #if defined(__thumb2__)
@@ -137,6 +138,7 @@ static inline int32_t vmcu_at_least(int32_t x, int32_t low)
 }
 
 /** Returns the smaller one of @a x and @a high. */
+/*@ assigns \result \from x, high; ensures \result <= high && (\result == x || \result == high); */
 static inline int32_t vmcu_at_most(int32_t x, int32_t high)
 {
 #if defined(__thumb2__)
@@ -364,6 +366,7 @@ static inline float vmcu_float_product_hard(int32_t acc, float scale)
 }
 
 /** Rounds @a x to an integer, ties to even, with a magnitude of at most VMCU_SCALE_LIMIT. */
+/*@ assigns \result \from x; ensures -1048576 <= \result <= 1048576; */
 static inline int32_t vmcu_to_integer_hard(float x)
 {
 	union {
