@@ -88,8 +88,7 @@ class MacWeights:
             return self.is_fast
         assert isinstance(self.requant, FixedPoint)
         small = (self.largest < PAIRED_ACCUMULATOR) & np.isin(-self.requant.shift, PAIRED_SHIFTS)
-        is_quick: np.ndarray = self.is_fast & small
-        return is_quick
+        return self.is_fast & small
 
     @functools.cached_property
     def is_fast(self) -> np.ndarray:
@@ -100,8 +99,7 @@ class MacWeights:
         small = self.largest < FAST_ACCUMULATOR
         # The fast form takes the sum's sign for the product's: weight scales may be negative.
         positive = self.requant.multiplier >= 0
-        is_exact: np.ndarray = small & positive & np.isin(-self.requant.shift, FAST_SHIFTS)
-        return is_exact
+        return small & positive & np.isin(-self.requant.shift, FAST_SHIFTS)
 
     def has_one_factor(self, packing: Packing) -> bool:
         """True if all channels share a factor, and the fast fixed-point requantiser of a packing's

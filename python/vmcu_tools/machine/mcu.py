@@ -234,8 +234,7 @@ class VirtualMcu:
                 f"a pixel of row {y} of tensor '{tensor.name}' is split by the pool's end "
                 f"({end} bytes)"
             )
-        offsets: slice | np.ndarray = (places[:, None] + np.arange(channels)).ravel()
-        return offsets
+        return (places[:, None] + np.arange(channels)).ravel()
 
     def _check_row(
         self, event: Event, index: int, y: int, columns: range, where: slice | np.ndarray

@@ -175,8 +175,7 @@ class AttentionLayer(Layer[Attention], op=Attention):
         channels = np.arange(self.out.shape[2] // self.op.heads)
         eights = len(channels) // SIDE_BY_SIDE * SIDE_BY_SIDE
         behind = (channels - eights) // (SIDE_BY_SIDE // 2) + eights // SIDE_BY_SIDE
-        groups: np.ndarray = np.where(channels < eights, channels // SIDE_BY_SIDE, behind)
-        return groups
+        return np.where(channels < eights, channels // SIDE_BY_SIDE, behind)
 
     @property
     def _ticks(self) -> int:

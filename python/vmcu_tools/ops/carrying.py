@@ -97,5 +97,4 @@ class CarryingLayer(Layer[OpT]):
     def _starts(self, later: int) -> np.ndarray:
         """The first tick of each row, or of rows further down, int64 (H, 1, 1)."""
         turns = np.arange(later, later + self.out.shape[0])
-        starts: np.ndarray = (turns * self.ticks_per_row)[:, None, None]
-        return starts
+        return (turns * self.ticks_per_row)[:, None, None]

@@ -181,8 +181,7 @@ def _taps(window: Window, axis: int, size: int) -> np.ndarray:
     """The places (out, kernel) along an axis of a padded image."""
     extent = window.extent(axis)
     starts = np.arange(0, size - extent + 1, window.stride[axis])
-    taps: np.ndarray = starts[:, None] + np.arange(0, extent, window.dilation[axis])
-    return taps
+    return starts[:, None] + np.arange(0, extent, window.dilation[axis])
 
 
 def _padded(context: Context, node: FileNode, x: Activation, window: Window) -> Activation:

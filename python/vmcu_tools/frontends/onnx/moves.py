@@ -146,5 +146,4 @@ def nearest(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
         "ceil": np.ceil,
     }
     require(mode in rounding, f"unsupported nearest_mode {mode}")
-    indices: np.ndarray = np.clip(rounding[mode](at), 0, size - 1).astype(np.int64)
-    return indices
+    return np.clip(rounding[mode](at), 0, size - 1).astype(np.int64)

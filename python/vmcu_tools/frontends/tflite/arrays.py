@@ -148,8 +148,7 @@ def _broadcast_to(op: FileOp, x: np.ndarray, to: np.ndarray) -> np.ndarray:
 
 @mover("REVERSE_V2", constraints="constant axes")
 def _reverse(op: FileOp, x: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    flipped: np.ndarray = np.flip(x, tuple(axis_of(a, x.ndim) for a in set(numbers(axes))))
-    return flipped
+    return np.flip(x, tuple(axis_of(a, x.ndim) for a in set(numbers(axes))))
 
 
 @mover("MIRROR_PAD", constraints="constant amounts, none negative")

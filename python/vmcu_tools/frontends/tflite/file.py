@@ -252,5 +252,4 @@ def _unpacked(content: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if content.size != -(-count // 2):
         raise ValueError(f"{content.size} bytes for {count} int4 elements")
     pairs = content.view(np.int8)[:, None] << np.array([4, 0], np.int8)
-    elements: np.ndarray = (pairs >> 4).reshape(-1)[:count].reshape(shape)
-    return elements
+    return (pairs >> 4).reshape(-1)[:count].reshape(shape)
