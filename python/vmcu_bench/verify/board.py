@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import tempfile
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import Problem, UserError
+from vmcu_tools.frontends.npz import LABELS, read_arrays
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.progress import bar
 
@@ -130,13 +130,9 @@ def accuracy(plan: Plan, firmware: Firmware, data: Path) -> BoardAccuracy:
 def _labelled(plan: Plan, data: Path) -> tuple[list[np.ndarray], Sequence[int]]:
     """The arrays of all inputs, in the types of the file, and the labels."""
     hint = 'save it with numpy.savez(FILE, labels=classes, NAME=array), "NAME" for each input'
-    try:
-        with np.load(data, allow_pickle=False) as archive:
-            arrays = dict(archive)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise UserError(Problem(f"no .npz file of numbers: {error}", hint, str(data))) from error
-    labels = arrays.pop("labels", None)
     names = [port.name for port in plan.graph.inputs]
+    arrays = read_arrays(data, (LABELS, *names))
+    labels = arrays.pop(LABELS, None)
     if labels is None or labels.ndim != 1 or sorted(arrays) != sorted(names):
         reason = f"it has {', '.join(sorted(arrays)) or 'no inputs'}; expected labels, {names}"
         raise UserError(Problem(reason, hint, str(data)))

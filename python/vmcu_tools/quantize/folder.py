@@ -12,9 +12,8 @@ import numpy as np
 
 from ..errors import Problem, UserError, missing_package
 from ..frontends.common import PARSE_ERRORS
+from ..frontends.npz import MOST_BYTES
 
-# Of the arrays that are read: a thousand images of 224 x 224 pixels take 600 million.
-MOST_BYTES = 1 << 30
 _NAMES = "put .npy, .png or .wav files there, one or more samples each"
 
 

@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration data: .npz files, looked at before they are unpacked, folders of files, and random
-numbers."""
+"""Calibration data: .npz files, folders of files, and random numbers."""
 
 from __future__ import annotations
 
 import difflib
 import math
-import tempfile
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,23 +13,14 @@ import numpy as np
 import onnx
 
 from ..errors import Problem, UserError
-from ..frontends.common import PARSE_ERRORS
+from ..frontends.npz import LABELS, SAVE, UNNAMED, read_arrays
 from .float_model import FloatFile, read_float
-from .folder import MOST_BYTES, read_folder
+from .folder import read_folder
 from .ranges import RANDOM, is_random
 
 Samples = list[dict[str, np.ndarray]]
 
-# An array of calibration data that is no input: the class of each sample.
-LABELS = "labels"
-_SAVE = "save it with numpy.savez, an array of samples for each input of the model"
-# Other errors of reading a damaged archive, or an encrypted one.
-_UNZIP_ERRORS = (EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error)
-_SUFFIX = ".npy"
 _INTEGERS = {onnx.TensorProto.INT32: np.int32, onnx.TensorProto.INT64: np.int64}
-_MAGIC = b"\x93NUMPY"
-# What numpy.savez calls an array without a name.
-_UNNAMED = "arr_0"
 _RANDOM_SAMPLES = 16
 # In place of minus infinity, in float16, too.
 _NEVER = -6e4
@@ -59,7 +46,7 @@ def _largest(data: Path | None, name: str) -> int | None:
     """The largest number of an input in calibration data; None if they do not tell it."""
     if data is None or is_random(data) or not data.is_file():
         return None
-    array = _unpacked(data, {name: ()}).get(name)
+    array = read_arrays(data, {name: ()}).get(name)
     return int(array.max()) if array is not None and array.size and array.min() >= 0 else None
 
 
@@ -76,13 +63,13 @@ def read_samples(model: Path | FloatFile, data: Path) -> Samples:
     if data.is_dir() and len(inputs) == 1:
         arrays = {name: read_folder(data, shape) for name, shape in inputs.items()}
     else:
-        arrays = _unpacked(data, inputs)
-    if len(inputs) == 1 and [*arrays] == [_UNNAMED]:
+        arrays = read_arrays(data, inputs)
+    if len(inputs) == 1 and [*arrays] == [UNNAMED]:
         arrays = dict(zip(inputs, arrays.values(), strict=True))
     problems = [p for name, one in types.items() for p in _check(name, *one, arrays, data)]
     counts = {name: len(arrays[name]) for name in inputs if name in arrays}
     if not problems and len(set(counts.values())) != 1:
-        problems.append(Problem(f"numbers of samples differ: {counts}", _SAVE, str(data)))
+        problems.append(Problem(f"numbers of samples differ: {counts}", SAVE, str(data)))
     if problems:
         raise UserError(*problems)
     count = next(iter(counts.values()))
@@ -114,7 +101,7 @@ def read_labels(model: Path | FloatFile, data: Path, count: int) -> np.ndarray |
     Raises UserError if they are not one integer from 0 on for each of `count` samples."""
     if LABELS in _inputs(model) or not data.is_file():
         return None
-    labels = _unpacked(data, {LABELS: ()}).get(LABELS)
+    labels = read_arrays(data, {LABELS: ()}).get(LABELS)
     if labels is None:
         return None
     if labels.dtype.kind not in "iu" or labels.shape != (count,) or labels.min() < 0:
@@ -161,7 +148,7 @@ def _check(
     array = arrays[name]
     what = f"samples of '{name}'"
     if array.dtype.kind not in "fiu" or array.ndim == 0 or len(array) == 0:
-        yield Problem(f"{what} are {array.dtype} of shape {array.shape}", _SAVE, str(data))
+        yield Problem(f"{what} are {array.dtype} of shape {array.shape}", SAVE, str(data))
     elif array[0].size != math.prod(shape):
         wanted = f"{what} have the shape {array.shape[1:]}, the input {shape}"
         yield Problem(wanted, f"save them as (N, {', '.join(map(str, shape[1:]))})", str(data))
@@ -177,37 +164,3 @@ def _limited(array: np.ndarray) -> np.ndarray:
         return array
     limited: np.ndarray = np.maximum(array, array.dtype.type(_NEVER))
     return limited
-
-
-def _unpacked(data: Path, inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by name. Of those that no input is named after only the names
-    matter: they are empty here."""
-    try:
-        with data.open("rb") as file:
-            if file.read(len(_MAGIC)) == _MAGIC:
-                raise UserError(Problem("an .npy file, which names no input", _SAVE, str(data)))
-        with zipfile.ZipFile(data) as archive:
-            members = {info.filename.removesuffix(_SUFFIX): info for info in archive.infolist()}
-            if LABELS not in inputs:
-                members.pop(LABELS, None)
-            one = len(inputs) == 1 and [*members] == [_UNNAMED]
-            wanted = [name for name in members if one or name in inputs]
-            total = sum(members[name].file_size for name in wanted)
-            if total > MOST_BYTES:
-                reason = f"the arrays unpack to {total:,} bytes; the maximum is {MOST_BYTES:,}"
-                raise UserError(Problem(reason, "give fewer samples", str(data)))
-            arrays = {name: np.zeros(0, np.float32) for name in members}
-            with tempfile.TemporaryDirectory() as folder:
-                for name in wanted:
-                    # Files are mapped: a header that declares more than the file contains is an
-                    # error.
-                    member = archive.extract(members[name], folder)
-                    arrays[name] = np.array(np.lib.format.open_memmap(member, "r"))
-            return arrays
-    except (*_UNZIP_ERRORS, *PARSE_ERRORS) as error:
-        if data.is_dir():
-            reason = f"a folder is for a model of one input; this one has {len(inputs)}"
-            raise UserError(Problem(reason, _SAVE, str(data))) from error
-        if isinstance(error, OSError) and not data.is_file():
-            raise UserError(Problem("no such file", _SAVE, str(data))) from error
-        raise UserError(Problem("not an .npz file of numbers", _SAVE, str(data))) from error
