@@ -146,7 +146,6 @@ bool vmcu_check_average_pool_sum(const struct vmcu_check *c);
 bool vmcu_check_binary(const struct vmcu_check *c);
 bool vmcu_check_concat(const struct vmcu_check *c);
 bool vmcu_check_matmul(const struct vmcu_check *c);
-bool vmcu_check_matmul_chain(const struct vmcu_check *c);
 bool vmcu_check_matmul_transposed(const struct vmcu_check *c);
 bool vmcu_check_move(const struct vmcu_check *c);
 bool vmcu_check_pick(const struct vmcu_check *c);
