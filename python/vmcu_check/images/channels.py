@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .nodes import WeightNode
+from .nodes import FileNode
 from .scaling import INT8_MAX, INT8_MIN, scaled
 
 
@@ -31,12 +31,11 @@ class FileChannels:
 
 
 def without(
-    node: WeightNode, before: FileChannels, weights: np.ndarray
-) -> tuple[WeightNode, np.ndarray] | None:
+    node: FileNode, before: FileChannels, weights: np.ndarray
+) -> tuple[FileNode, np.ndarray] | None:
     """Returns the node as an image with these weights has it, and the output channels that are
     left; None if the weights are not the rest of the node's."""
-    places = node.window[0] * node.window[1]
-    taps = node.weights.reshape(len(node.weights), places, -1)
+    taps = node.taps
     rows = np.arange(len(taps))
     terms = np.zeros(len(taps), np.int64)
     reads_them = np.zeros(len(taps), bool)
@@ -74,10 +73,9 @@ def without(
     return fewer, kept
 
 
-def after(node: WeightNode, before: FileChannels, kept: np.ndarray) -> FileChannels:
+def after(node: FileNode, before: FileChannels, kept: np.ndarray) -> FileChannels:
     """Returns the channels of a node's output, with the range of each."""
-    places, zero = node.window[0] * node.window[1], node.zeros[0]
-    taps = node.weights.reshape(len(node.weights), places, -1)
+    taps, zero = node.taps, node.zeros[0]
     low, high = before.low - zero, before.high - zero
     if node.kind == "depthwise":
         each = np.arange(len(taps)) // max(len(taps) // max(len(low), 1), 1)
@@ -86,7 +84,7 @@ def after(node: WeightNode, before: FileChannels, kept: np.ndarray) -> FileChann
         low, high = low[each][:, None, None], high[each][:, None, None]
     elif taps.shape[2] != len(low):
         return FileChannels.of(kept, len(taps))
-    if places > 1:
+    if taps.shape[1] > 1:
         # Padding is the zero point.
         low, high = np.minimum(low, 0), np.maximum(high, 0)
     ends = taps * low, taps * high
@@ -97,7 +95,7 @@ def after(node: WeightNode, before: FileChannels, kept: np.ndarray) -> FileChann
     return FileChannels(kept, np.minimum(*clipped), np.maximum(*clipped))
 
 
-def _bytes(node: WeightNode, sums: np.ndarray) -> np.ndarray:
+def _bytes(node: FileNode, sums: np.ndarray) -> np.ndarray:
     if node.is_float:
         return np.rint(sums.astype(np.float32) * np.asarray(node.scales, np.float32)).astype(int)
     pairs = zip(sums, node.scales, strict=True)

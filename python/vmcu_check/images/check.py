@@ -82,7 +82,7 @@ def _check(model: ImageModel, file: Path | None) -> Verdict:
     alone: tuple[str, ...] = ()
     if file is not None:
         nodes = files.read(file)
-        layers, others = constants.compare(model, nodes.weighted)
-        compared = len(layers) + unweighted.check(model, nodes.plain)
+        layers, others = constants.compare(model, [node for node in nodes if node.weights.size])
+        compared = len(layers) + unweighted.check(model, nodes)
         alone = tuple(f"layer {one.number} ({one.kernel})" for one in others)
     return Verdict(model.symbol, model.pools, len(model.layers), hops, compared, alone, 0)

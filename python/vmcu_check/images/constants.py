@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from . import streams
 from .channels import FileChannels, after, without
-from .nodes import Axes, WeightNode
+from .nodes import Axes, FileNode
 from .pool import FaultError
 from .scaling import INT8_MAX, INT8_MIN, fixed_point
 from .streams import WHOLE, WeightBlock, int32
@@ -21,7 +21,7 @@ STEP = 256
 
 
 def compare(
-    model: ImageModel, nodes: Sequence[WeightNode]
+    model: ImageModel, nodes: Sequence[FileNode]
 ) -> tuple[list[ImageLayer], list[ImageLayer]]:
     """Finds the node of each layer with weights and compares all its constants.
 
@@ -33,26 +33,20 @@ def compare(
     for layer in (one for each in model.layers for one in each.within or (each,)):
         if not layer.ins:
             continue
-        ins, out = layer.ins[0], layer.out
+        ins, out, match = layer.ins[0], layer.out, None
         before = known.get(ins.number)
         if before is None or len(before.kept) != ins.channels:
             before = FileChannels.of(np.arange(ins.channels), ins.channels)
-        if (
-            model.has_weights_file
-            and "stream" in layer.p
-            and not model.image.has(layer.p["stream"], 1)
-        ):
-            # In a weights file, which the image reads into RAM.
-            alone.append(layer)
-            continue
-        emitted = streams.read(model.image, layer)
-        if emitted is None:
+        if not streams.has_weights(layer):
             if _keeps_values(layer):
                 known[out.number] = before
             elif ins.channels == out.channels:
                 known[out.number] = FileChannels.of(before.kept, len(before.low))
             continue
-        match = _find(left, layer, emitted, before)
+        # The image may read a weights file into RAM.
+        if not model.has_weights_file or model.image.has(layer.p["stream"], 1):
+            emitted = streams.read(model.image, layer)
+            match = _find(left, layer, emitted, before)
         if match is None:
             alone.append(layer)
             continue
@@ -74,46 +68,40 @@ def _keeps_values(layer: ImageLayer) -> bool:
 
 
 def _find(
-    nodes: Sequence[WeightNode], layer: ImageLayer, emitted: WeightBlock, before: FileChannels
-) -> tuple[WeightNode, WeightNode, np.ndarray] | None:
+    nodes: Sequence[FileNode], layer: ImageLayer, emitted: WeightBlock, before: FileChannels
+) -> tuple[FileNode, FileNode, np.ndarray] | None:
     """Returns the node whose weights a layer has, the node as the layer has it, and the channels
     that are left of it; the nearest node of this shape if there is none."""
     alike = [
-        (node, turned, np.arange(len(node.weights)))
+        (np.count_nonzero(turned.weights != emitted.weights), node, turned)
         for node in nodes
         if node.weights.shape == emitted.weights.shape
         for turned in _turned(node, layer)
     ]
-    differences = [np.count_nonzero(one[1].weights != emitted.weights) for one in alike]
-    if 0 not in differences:
+    nearest = min(alike, key=lambda one: one[0], default=None)
+    if nearest is None or nearest[0]:
         for node in nodes:
             rest = without(node, before, emitted.weights)
             if rest is not None:
                 return node, *rest
-    return alike[int(np.argmin(differences))] if alike else None
+    return nearest and (*nearest[1:], np.arange(len(emitted.weights)))
 
 
-def _turned(node: WeightNode, layer: ImageLayer) -> list[WeightNode]:
-    """Returns the node with its weights in the orders in which an image may have their taps: as
-    they are, of an image whose rows are the file's columns, and of channels that are the file's
-    outer axis."""
-    rows, columns = node.window
+def _turned(node: FileNode, layer: ImageLayer) -> Iterator[FileNode]:
+    """Yields the node with its weights in the orders in which an image may have their taps: as they
+    are, of an image whose rows are the file's columns, and of channels that are the file's outer
+    axis."""
+    rows, columns = (axis[0] for axis in node.axes)
     orders = [((rows, columns, -1), (0, 1, 2, 3)), ((rows, columns, -1), (0, 2, 1, 3))]
     height, width = layer.p.get("kernel_h", 1), layer.p.get("kernel_w", 1)
     if node.kind == "dense" and height * width > 1:
         orders += [((-1, height, width), (0, 2, 3, 1)), ((-1, width, height), (0, 3, 2, 1))]
-    return [
-        replace(
-            node,
-            weights=node.weights.reshape(len(node.weights), *shape)
-            .transpose(order)
-            .reshape(node.weights.shape),
-        )
-        for shape, order in orders
-    ]
+    for shape, order in orders:
+        weights = node.weights.reshape(len(node.weights), *shape).transpose(order)
+        yield replace(node, weights=weights.reshape(node.weights.shape))
 
 
-def _layer(layer: ImageLayer, emitted: WeightBlock, node: WeightNode) -> None:
+def _layer(layer: ImageLayer, emitted: WeightBlock, node: FileNode) -> None:
     """Compares all constants of a layer."""
     where, p = f"layer {layer.number} ({layer.kernel}), '{node.name}'", layer.p
     _same(where, "weight", emitted.weights, node.weights)
@@ -137,7 +125,7 @@ def _layer(layer: ImageLayer, emitted: WeightBlock, node: WeightNode) -> None:
     _same(where, "shift", emitted.other, factors[:, 1])
 
 
-def _axes(layer: ImageLayer, node: WeightNode) -> tuple[Axes, Axes]:
+def _axes(layer: ImageLayer, node: FileNode) -> tuple[Axes, Axes]:
     """Returns the axes of a layer and those of its node, whose columns may be the image's rows. A
     stride of one step, or a dilation of one tap, has no effect."""
     if "kernel_h" not in layer.p:
@@ -170,7 +158,7 @@ def _same(where: str, what: str, emitted: np.ndarray, wanted: np.ndarray) -> Non
         )
 
 
-def _lines(where: str, emitted: WeightBlock, node: WeightNode, layer: ImageLayer) -> None:
+def _lines(where: str, emitted: WeightBlock, node: FileNode, layer: ImageLayer) -> None:
     """Each channel's line is the float32 factor, rounded to even, for all sums that there are."""
     ends = [node.weights * (end - node.zeros[0]) for end in (INT8_MIN, INT8_MAX)]
     lowest = node.bias + np.minimum(*ends).sum(axis=1)

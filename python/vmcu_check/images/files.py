@@ -5,25 +5,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import onnx
-
+from . import onnx_file, tflite_file
 from .elf import ImageError
-from .nodes import FileNodes
-from .onnx_file import OnnxFile
-from .tflite_file import TfliteFile
+from .nodes import FileNode
 
 
-def read(path: Path) -> FileNodes:
-    """Returns the nodes with constants.
+def read(path: Path) -> list[FileNode]:
+    """Returns the nodes with constants, in the order of the file.
 
     Raises ImageError if the file is neither .tflite nor .onnx, or damaged.
     """
     try:
         data = path.read_bytes()
-        if data[4:8] == b"TFL3":
-            return TfliteFile(data).nodes()
-        return OnnxFile(onnx.load_model_from_string(data)).nodes()
+        return [*(tflite_file if data[4:8] == b"TFL3" else onnx_file).nodes(data)]
     except Exception as error:  # Readers of damaged files raise whatever they like.
-        raise ImageError(
-            f"'{path}' cannot be read: {error}", "pass the .tflite or .onnx"
-        ) from error
+        reason = f"'{path}' cannot be read: {error}"
+        raise ImageError(reason, "pass the .tflite or .onnx") from error

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-Bounds = tuple[float | None, float | None]
+# Real bounds of an output.
+Bounds = tuple[float, float]
+UNBOUNDED: Bounds = (-math.inf, math.inf)
 # Rows, then columns: taps, stride, dilation and padding in front.
 Axes = tuple[tuple[int, int, int, int], ...]
 POINT: Axes = ((1, 1, 1, 0),) * 2
+NO_WEIGHTS = np.zeros((0, 0), np.int64)
 
 
 @dataclass(frozen=True)
@@ -22,102 +26,72 @@ class FileTensor:
     values: np.ndarray | None
     scale: np.ndarray
     zero: np.ndarray
-    is_unsigned: bool = False
+    is_unsigned: bool
 
     @classmethod
     def of(
         cls, values: np.ndarray | None, scale: np.ndarray, zero: np.ndarray, is_unsigned: bool
     ) -> FileTensor:
         """Returns a tensor of uint8 or int8 as int8."""
-        shift = 128 if is_unsigned else 0
+        shift = 128 * is_unsigned
         values = None if values is None else values.astype(np.int64) - shift
-        return cls(
-            values, np.atleast_1d(scale), np.atleast_1d(zero).astype(np.int64) - shift, is_unsigned
-        )
+        zero = np.atleast_1d(zero).astype(np.int64) - shift
+        return cls(values, np.atleast_1d(scale), zero, is_unsigned)
 
 
 @dataclass(frozen=True)
-class WeightNode:
-    """A layer with weights in the file.
+class FileNode:
+    """A node of the file. kind: "sum", "mean", "softmax", or of a layer with weights "conv",
+    "depthwise" or "dense".
 
+    scales, zeros: of its inputs and its output, zeros as int8; of softmax, the first scale times
+    beta. is_float: factors are float32, as in .onnx; is_unsigned: its bytes are uint8 in the file.
+
+    Of a layer with weights, scales are factors of sums, by channel: float64, or float32 of .onnx.
     weights: int64 (channels, taps), taps by row, column and input channel of the window; bias:
     int64 (channels,), in units of input scale times weight scale, without the input's zero point.
-    scales: factors of sums, by channel: float64, or float32 of .onnx. zeros: of input and output,
-    as int8. bounds: of the output, as int8; None where nodes behind it may narrow them.
+    bounds: of the output, as int8; None where nodes behind it may narrow them.
     """
 
+    kind: str
     name: str
-    kind: str
-    weights: np.ndarray
-    bias: np.ndarray
     scales: np.ndarray
-    axes: Axes
-    zeros: tuple[int, int]
-    is_float: bool
-    bounds: tuple[int, int] | None
-
-    @property
-    def window(self) -> tuple[int, int]:
-        return self.axes[0][0], self.axes[1][0]
-
-    @classmethod
-    def of(
-        cls,
-        node: tuple[str, str, Axes],
-        weights: FileTensor,
-        bias: np.ndarray | None,
-        ends: tuple[FileTensor, FileTensor],
-        bounds: Bounds | None,
-    ) -> WeightNode:
-        """Returns a node from its name, kind and axes, its weights (channels, ...) and its input
-        and output. Factors are of the type of the scales; float32 is .onnx's."""
-        assert weights.values is not None
-        count, (into, out) = len(weights.values), ends
-        zeros = int(into.zero[0]), int(out.zero[0])
-        scales = into.scale[0] * weights.scale / out.scale[0]
-        values = weights.values.reshape(count, -1) - weights.zero.reshape(-1, 1)
-        bias = np.zeros(1, np.int64) if bias is None else bias.astype(np.int64).ravel()
-        return cls(
-            *node[:2],
-            values,
-            np.broadcast_to(bias, count),
-            np.broadcast_to(scales, count),
-            node[2],
-            zeros,
-            scales.dtype == np.float32,
-            None if bounds is None else as_bytes(*bounds, float(out.scale[0]), zeros[1]),
-        )
-
-
-@dataclass(frozen=True)
-class PlainNode:
-    """A sum of two tensors, a mean, or softmax. kind: "sum", "mean" or "softmax"; scales and zeros,
-    as int8, of inputs and output; of softmax, the scale times beta. is_unsigned: its bytes are
-    uint8 in the file."""
-
-    kind: str
-    scales: tuple[float, ...]
     zeros: tuple[int, ...]
     is_float: bool
     is_unsigned: bool
+    axes: Axes
+    weights: np.ndarray
+    bias: np.ndarray
+    bounds: tuple[int, ...] | None
 
     @classmethod
-    def of(cls, kind: str, ends: Sequence[FileTensor], is_float: bool) -> PlainNode:
-        scales = tuple(float(end.scale[0]) for end in ends)
+    def of(cls, kind: str, name: str, ends: Sequence[FileTensor], axes: Axes = POINT) -> FileNode:
+        """Returns a node without weights. Scales of float32 are those of .onnx."""
+        scales = np.array([end.scale[0] for end in ends])
         zeros = tuple(int(end.zero[0]) for end in ends)
-        return cls(kind, scales, zeros, is_float, ends[0].is_unsigned)
+        flags = scales.dtype == np.float32, ends[0].is_unsigned
+        return cls(kind, name, scales, zeros, *flags, axes, NO_WEIGHTS, NO_WEIGHTS, None)
 
+    def with_weights(
+        self, weights: FileTensor, bias: np.ndarray | None, bounds: Bounds | None
+    ) -> FileNode:
+        """Returns a node with one input with its weights (channels, ...)."""
+        assert weights.values is not None
+        count, limits = len(weights.values), None
+        if bounds is not None:
+            ends = np.rint(np.array(bounds) / float(self.scales[1])) + self.zeros[1]
+            limits = tuple(np.clip(ends, -128, 127).astype(int).tolist())
+        bias = np.zeros(1, np.int64) if bias is None else bias.astype(np.int64).ravel()
+        return replace(
+            self,
+            scales=np.broadcast_to(self.scales[0] * weights.scale / self.scales[1], count),
+            weights=weights.values.reshape(count, -1) - weights.zero.reshape(-1, 1),
+            bias=np.broadcast_to(bias, count),
+            bounds=limits,
+        )
 
-@dataclass(frozen=True)
-class FileNodes:
-    """The nodes of a file whose constants are compared, in its order."""
-
-    weighted: list[WeightNode] = field(default_factory=list)
-    plain: list[PlainNode] = field(default_factory=list)
-
-
-def as_bytes(low: float | None, high: float | None, scale: float, zero: int) -> tuple[int, int]:
-    """Real bounds, None for none, as int8 ones."""
-    least = -128 if low is None else int(np.rint(low / scale)) + zero
-    most = 127 if high is None else int(np.rint(high / scale)) + zero
-    return min(max(least, -128), 127), min(max(most, -128), 127)
+    @property
+    def taps(self) -> np.ndarray:
+        """int64 (channels, places of the window, channels of an input)."""
+        (rows, *_), (columns, *_) = self.axes
+        return self.weights.reshape(len(self.weights), rows * columns, -1)

@@ -3,91 +3,73 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from .nodes import POINT, Bounds, FileNodes, FileTensor, PlainNode, WeightNode
+from .nodes import POINT, UNBOUNDED, Axes, Bounds, FileNode, FileTensor
 
-PLAIN = {
-    "Add": "sum",
-    "AveragePool": "mean",
-    "GlobalAveragePool": "mean",
-    "ReduceMean": "mean",
-    "Softmax": "softmax",
+# Between DequantizeLinear and QuantizeLinear: the kind, and inputs that are tensors.
+KINDS = {
+    "Add": ("sum", 2),
+    "Softmax": ("softmax", 1),
+    **dict.fromkeys(("AveragePool", "GlobalAveragePool", "ReduceMean"), ("mean", 1)),
+    **dict.fromkeys(("Conv", "Gemm", "MatMul"), ("", 2)),
 }
+# Inputs of operators with weights: of the output's scale, and of the bias.
+OPERATORS = {"QLinearConv": (6, 8), "QLinearMatMul": (6, 9), "QGemm": (7, 6)}
 # Nodes that change no byte of what they get, or only cut it.
 CUTTING = ("Relu", "Clip", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
 MOST_BETWEEN = 8
-# Inputs of operators with weights: of the output's scale, and of the bias.
-OPERATORS = {"QLinearConv": (6, 8), "QLinearMatMul": (6, 9), "QGemm": (7, 6)}
+# Inputs and output, None for what is no quantised tensor; the bias; bounds of the output.
+Parts = tuple[list[FileTensor | None], np.ndarray | None, Bounds]
 
 
 class OnnxFile:
-    """Convolutions and matrix products between DequantizeLinear and QuantizeLinear nodes, and those
-    of the operators QLinearConv, QLinearMatMul and QGemm."""
+    """Convolutions and matrix products between DequantizeLinear and QuantizeLinear nodes, those of
+    the operators QLinearConv, QLinearMatMul and QGemm, and nodes without weights."""
 
-    def __init__(self, model: onnx.ModelProto):
-        self.graph = model.graph
-        self.constants = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
-        self.made = {name: node for node in self.graph.node for name in node.output}
-        self.users: dict[str, list[onnx.NodeProto]] = {}
-        for node in self.graph.node:
+    def __init__(self, graph: onnx.GraphProto):
+        self.nodes = graph.node
+        self.constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+        self.makers = {name: node for node in graph.node for name in node.output}
+        self.users: dict[str, list[onnx.NodeProto]] = defaultdict(list)
+        for node in graph.node:
             if node.op_type == "Constant" and node.attribute[0].name == "value":
                 self.constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
             for name in node.input:
-                self.users.setdefault(name, []).append(node)
-
-    def nodes(self) -> FileNodes:
-        nodes = FileNodes()
-        for node in self.graph.node:
-            if node.op_type in PLAIN:
-                nodes.plain.extend(self._plain(node))
-            elif node.op_type in ("Conv", "Gemm", "MatMul"):
-                nodes.weighted.extend(self._dequantized(node))
-            elif node.op_type in OPERATORS:
-                nodes.weighted.extend(self._operator(node))
-        return nodes
-
-    def _plain(self, node: onnx.NodeProto) -> list[PlainNode]:
-        """Returns a node without weights between DequantizeLinear and QuantizeLinear."""
-        names = node.input[: 2 if node.op_type == "Add" else 1]
-        ends = [self._source(name) for name in names] + [self._target(node.output[0])[0]]
-        known = [
-            end for end in ends if end is not None and end.values is None and len(end.scale) == 1
-        ]
-        return [PlainNode.of(PLAIN[node.op_type], known, True)] if len(known) == len(ends) else []
+                self.users[name].append(node)
 
     def _tensor(self, names: list[str]) -> FileTensor | None:
         """Returns a tensor of these inputs: values, scale and zero point."""
-        values, scale = (self.constants.get(name) for name in names[:2])
-        zero: np.ndarray | None = np.zeros((), np.uint8 if values is None else values.dtype)
-        zero = self.constants.get(names[2]) if len(names) > 2 else zero
+        values, scale, zero = (self.constants.get(name) for name in (*names, "")[:3])
+        if len(names) < 3:
+            zero = np.zeros((), np.uint8 if values is None else values.dtype)
         if scale is None or zero is None:
             return None
         return FileTensor.of(values, scale.astype(np.float32), zero, zero.dtype == np.uint8)
 
     def _source(self, name: str) -> FileTensor | None:
         """Returns the tensor that DequantizeLinear reads."""
-        node = self.made.get(name)
+        node = self.makers.get(name)
         while node is not None and node.op_type in CUTTING:
-            node = self.made.get(node.input[0])
-        if node is None or node.op_type != "DequantizeLinear":
-            return None
-        return self._tensor(list(node.input))
+            node = self.makers.get(node.input[0])
+        is_found = node is not None and node.op_type == "DequantizeLinear"
+        return self._tensor([*node.input]) if node is not None and is_found else None
 
     def _target(self, name: str) -> tuple[FileTensor | None, str, Bounds]:
         """Returns the tensor of the QuantizeLinear behind a value, past nodes that only cut it and
         one Add; the Add's addend, and real bounds."""
-        addend = ""
-        bounds: Bounds = (None, None)
+        addend, bounds = "", UNBOUNDED
         for _ in range(MOST_BETWEEN):
-            users = self.users.get(name, [])
-            if len(users) != 1:
+            if len(self.users[name]) != 1:
                 break
-            (user,) = users
+            (user,) = self.users[name]
             if user.op_type == "QuantizeLinear":
                 return self._tensor(["", *user.input[1:]]), addend, bounds
             if user.op_type == "Add" and not addend:
@@ -95,64 +77,69 @@ class OnnxFile:
             elif user.op_type not in CUTTING:
                 break
             if user.op_type == "Relu":
-                bounds = (0.0, None)
+                bounds = (0.0, math.inf)
             elif user.op_type == "Clip":
-                ends = [self.constants.get(one) for one in (*user.input[1:], "", "")[:2]]
-                low, high = (None if end is None else float(end) for end in ends)
+                ends = (self.constants.get(one) for one in (*user.input[1:], "", "")[:2])
+                pairs = zip(ends, UNBOUNDED, strict=True)
+                low, high = (none if end is None else float(end) for end, none in pairs)
                 bounds = low, high
             name = user.output[0]
-        return None, "", (None, None)
+        return None, "", UNBOUNDED
 
-    def _dequantized(self, node: onnx.NodeProto) -> list[WeightNode]:
-        into, weights = self._source(node.input[0]), self._source(node.input[1])
+    def _operator(self, node: onnx.NodeProto) -> Parts:
+        """Returns the tensors of one of OPERATORS, the bias and bounds."""
+        names, (at, of_bias) = [*node.input], OPERATORS[node.op_type]
+        ends = [self._tensor(some) for some in (names[:3], names[3:6], ["", *names[at : at + 2]])]
+        bias = self.constants.get(names[of_bias]) if len(names) > of_bias else None
+        return ends, bias, UNBOUNDED
+
+    def _dequantized(self, node: onnx.NodeProto) -> Parts:
+        """Returns the tensors around a node, the bias of one with weights, and bounds."""
+        ends = [self._source(name) for name in node.input[: KINDS[node.op_type][1]]]
         out, addend, bounds = self._target(node.output[0])
-        if into is None or weights is None or out is None or weights.values is None:
-            return []
-        name = node.input[2] if len(node.input) > 2 else addend
+        name = (*node.input, addend, addend)[2]
         quantised, bias = self._source(name), self.constants.get(name)
         if quantised is not None:
             bias = quantised.values
-        elif bias is not None:
-            bias = np.rint(bias / (into.scale.astype(np.float64) * weights.scale))
-        return self._node(node, weights, bias, (into, out), bounds)
+        elif bias is not None and ends[0] is not None and ends[1] is not None:
+            bias = np.rint(bias / (ends[0].scale.astype(np.float64) * ends[1].scale))
+        return [*ends, out], bias, bounds
 
-    def _operator(self, node: onnx.NodeProto) -> list[WeightNode]:
-        at, of_bias = OPERATORS[node.op_type]
-        names = [*node.input]
-        ends = self._tensor(names[:3]), self._tensor(["", *names[at : at + 2]])
-        weights = self._tensor(names[3:6])
-        if weights is None or weights.values is None or ends[0] is None or ends[1] is None:
-            return []
-        bias = self.constants.get(names[of_bias]) if len(names) > of_bias else None
-        return self._node(node, weights, bias, (ends[0], ends[1]), (None, None))
+    def read(self, node: onnx.NodeProto) -> Iterator[FileNode]:
+        """Yields a node if its operator is known and its tensors are quantised."""
+        is_operator = node.op_type in OPERATORS
+        if not is_operator and node.op_type not in KINDS:
+            return
+        found, bias, bounds = (self._operator if is_operator else self._dequantized)(node)
+        ends, kind = [end for end in found if end is not None], KINDS.get(node.op_type, ("", 2))[0]
+        if len(ends) < len(found):
+            return
+        if not kind and ends[1].values is not None:
+            kind, axes, values = _form(node, ends[1].values)
+            plain = FileNode.of(kind, node.name or node.output[0], ends[::2], axes)
+            yield plain.with_weights(replace(ends[1], values=values), bias, bounds)
+        elif kind and all(end.values is None and len(end.scale) == 1 for end in ends):
+            yield FileNode.of(kind, node.name, ends)
 
-    def _node(
-        self,
-        node: onnx.NodeProto,
-        weights: FileTensor,
-        bias: np.ndarray | None,
-        ends: tuple[FileTensor, FileTensor],
-        bounds: Bounds,
-    ) -> list[WeightNode]:
-        attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
-        values, axes, kind = weights.values, POINT, "dense"
-        assert values is not None
-        if "Conv" in node.op_type:
-            values = values[:, :, None] if values.ndim == 3 else values
-            kind, ones = "conv", [1] * 2
-            strides, dilations = (
-                [*ones, *attributes.get(name, ones)][-2:] for name in ("strides", "dilations")
-            )
-            pads = attributes.get("pads", (0,) * 4)
-            pads = [0, 0, *pads[: len(pads) // 2]][-2:]
-            axes = tuple(zip(values.shape[2:], strides, dilations, pads, strict=True))
-            if attributes.get("group", 1) > 1 and values.shape[1] == 1:
-                kind = "depthwise"
-            values = values.transpose(0, 2, 3, 1)
-        elif values.ndim != 2:
-            return []
-        elif not attributes.get("transB", 0):
-            values = values.T
-        name = node.name or node.output[0]
-        weights = replace(weights, values=values)
-        return [WeightNode.of((name, kind, axes), weights, bias, ends, bounds)]
+
+def _form(node: onnx.NodeProto, values: np.ndarray) -> tuple[str, Axes, np.ndarray]:
+    """Returns the kind and the window of a layer, and its weights (channels, ...)."""
+    attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+    if "Conv" not in node.op_type:
+        return "dense", POINT, values if attributes.get("transB", 0) else values.T
+    values, ones = values[:, :, None] if values.ndim == 3 else values, [1, 1]
+    strides, dilations = (
+        [*ones, *attributes.get(name, ones)][-2:] for name in ("strides", "dilations")
+    )
+    pads = attributes.get("pads", (0,) * 4)
+    pads = [0, 0, *pads[: len(pads) // 2]][-2:]
+    axes = tuple(zip(values.shape[2:], strides, dilations, pads, strict=True))
+    is_depthwise = attributes.get("group", 1) > 1 and values.shape[1] == 1
+    return "depthwise" if is_depthwise else "conv", axes, values.transpose(0, 2, 3, 1)
+
+
+def nodes(data: bytes) -> Iterator[FileNode]:
+    """Yields the nodes of a file."""
+    file = OnnxFile(onnx.load_model_from_string(data).graph)
+    for node in file.nodes:
+        yield from file.read(node)

@@ -277,7 +277,11 @@ READERS = {
 }
 
 
-def read(image: Image, layer: ImageLayer) -> WeightBlock | None:
-    """Returns the weights of a layer; None if it has none in a stream."""
-    kind = layer.kind + layer.form if layer.form == "_any" else layer.kind
-    return READERS[kind](image, layer) if kind in READERS else None
+def has_weights(layer: ImageLayer) -> bool:
+    """Returns true if a layer has weights in a stream that read() can read."""
+    return layer.kind in READERS
+
+
+def read(image: Image, layer: ImageLayer) -> WeightBlock:
+    """Returns the weights of a layer that has some."""
+    return READERS[layer.kind + layer.form * (layer.form == "_any")](image, layer)

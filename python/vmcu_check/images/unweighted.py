@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .elf import Image
-from .nodes import PlainNode
+from .nodes import FileNode
 from .pool import FaultError
 from .scaling import scaled
 from .tables import ImageLayer, ImageModel
@@ -24,7 +24,7 @@ ENTRIES = 256
 KEPT, OF_256, OF_SUM, OF_SUM_FLOAT = range(4)
 
 
-def check(model: ImageModel, nodes: Sequence[PlainNode]) -> int:
+def check(model: ImageModel, nodes: Sequence[FileNode]) -> int:
     """Compares layers of these kinds with the nodes of their kind; returns how many it compared.
 
     Raises FaultError for the first one that is none of them.
@@ -48,7 +48,7 @@ def check(model: ImageModel, nodes: Sequence[PlainNode]) -> int:
     return compared
 
 
-def _is_sum(image: Image, layer: ImageLayer, node: PlainNode) -> bool:
+def _is_sum(image: Image, layer: ImageLayer, node: FileNode) -> bool:
     q, p = np.arange(-128, 128), layer.p
     lines = (q * p["a_scale"] >> 8)[:, None] + (q * p["b_scale"] >> 8) + p["bias"]
     mine = np.clip(lines >> p["shift"], -128, 127)
@@ -56,7 +56,7 @@ def _is_sum(image: Image, layer: ImageLayer, node: PlainNode) -> bool:
     return bool((mine == wanted).all() or (mine == wanted.T).all())
 
 
-def _fixed_sum(node: PlainNode) -> np.ndarray:
+def _fixed_sum(node: FileNode) -> np.ndarray:
     """TensorFlow Lite, kernels/internal/reference/add.h, for all pairs of bytes."""
     twice = 2 * max(node.scales[:2])
     q = np.arange(-128, 128)
@@ -68,7 +68,7 @@ def _fixed_sum(node: PlainNode) -> np.ndarray:
     return scaled(total, twice / ((1 << LEFT_SHIFT) * node.scales[2])) + node.zeros[2]
 
 
-def _float_sum(node: PlainNode) -> np.ndarray:
+def _float_sum(node: FileNode) -> np.ndarray:
     """ONNX Runtime, core/mlas/lib/intrinsics/avx2/qladd_avx2.cpp, for all pairs of bytes."""
     a, b = (np.float32(scale) / np.float32(node.scales[2]) for scale in node.scales[:2])
     offset = 128 if node.is_unsigned else 0
@@ -80,8 +80,8 @@ def _float_sum(node: PlainNode) -> np.ndarray:
     return np.rint(total).astype(np.int64) - offset
 
 
-def _is_mean(image: Image, layer: ImageLayer, node: PlainNode) -> bool:
-    real, p = node.scales[0] / node.scales[1], layer.p
+def _is_mean(image: Image, layer: ImageLayer, node: FileNode) -> bool:
+    real, p = float(node.scales[0]) / float(node.scales[1]), layer.p
     if p["output_zero"] != node.zeros[1] or p["input_zero"] != node.zeros[0]:
         return p["rescale"] == KEPT and node.zeros[0] == node.zeros[1] and real == 1
     count = p["kernel_h"] * p["kernel_w"]
@@ -92,7 +92,7 @@ def _is_mean(image: Image, layer: ImageLayer, node: PlainNode) -> bool:
     return abs(factor - wanted) <= TOLERANCE * wanted and (p["rescale"] != KEPT or real == 1)
 
 
-def _is_softmax(image: Image, layer: ImageLayer, node: PlainNode) -> bool:
+def _is_softmax(image: Image, layer: ImageLayer, node: FileNode) -> bool:
     table = np.frombuffer(image.read(layer.p["exp"], 4 * ENTRIES), "<u4").astype(np.float64)
     wanted = np.exp(-node.scales[0] * np.arange(ENTRIES))
     first = table[0] if layer.kernel.endswith("onnx") else 2.0**31
