@@ -20,8 +20,7 @@ from random_networks import two_layers
 from vmcu_bench.commands.references import reference_of
 from vmcu_bench.cycles.model import board
 from vmcu_check.images.check import Verdict, check
-from vmcu_check.images.elf import ImageError, ImageSymbol, LinkedImage, read
-from vmcu_check.images.pool import FaultError
+from vmcu_check.images.elf import FaultError, ImageError, ImageSymbol, LinkedImage, read
 from vmcu_check.images.structs import LAYER, PARAMS, TENSOR, layout
 from vmcu_check.images.tables import ImageLayer, ImageModel, roots
 from vmcu_tools.cli import main

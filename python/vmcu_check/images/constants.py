@@ -10,8 +10,8 @@ import numpy as np
 
 from . import streams
 from .channels import FileChannels, after, without
+from .elf import FaultError
 from .nodes import Axes, FileNode
-from .pool import FaultError
 from .scaling import INT8_MAX, INT8_MIN, fixed_point
 from .streams import WHOLE, WeightBlock, int32
 from .tables import ImageLayer, ImageModel

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elftools.common.exceptions import ELFError
+import numpy as np
 from elftools.elf.elffile import ELFFile
 
 from . import structs
@@ -29,6 +28,19 @@ class ImageError(Exception):
     def __init__(self, message: str, hint: str = "link it again with the vmcu that checks it"):
         super().__init__(message)
         self.hint = hint
+
+
+class FaultError(ImageError):
+    """A byte that the image handles wrongly."""
+
+    def __init__(self, message: str):
+        super().__init__(message, "build and link it again; if the fault stays, report it")
+
+
+def require(holds: object, message: str, error: type[ImageError] = ImageError) -> None:
+    """Raises an error unless a condition holds."""
+    if not holds:
+        raise error(message)
 
 
 @dataclass(frozen=True)
@@ -60,14 +72,13 @@ class Image(ABC):
 
     def read(self, address: int, count: int) -> bytes:
         """Returns loaded bytes; raises ImageError if the image has none there."""
-        if count and not self.has(address, count):
-            raise ImageError(f"{count} bytes at {address:#x} are not in the image")
+        is_there = count == 0 or self.has(address, count)
+        require(is_there, f"{count} bytes at {address:#x} are not in the image")
         return bytes(self._behind(address)[:count])
 
     def text(self, address: int) -> str:
         """Returns a C string."""
-        if not self.has(address, 1):
-            raise ImageError(f"a text at {address:#x} is not in the image")
+        require(self.has(address, 1), f"a text at {address:#x} is not in the image")
         return bytes(self._behind(address)).partition(b"\0")[0].decode("utf-8", "replace")
 
     def structs(self, members: str, address: int, count: int) -> list[dict[str, Any]]:
@@ -75,11 +86,13 @@ class Image(ABC):
         layout = structs.layout(members, self.word)
         return structs.decode(layout, self.read(address, layout.itemsize * count))
 
+    def array(self, code: str, address: int, count: int) -> np.ndarray:
+        """Returns `count` integers of an array, of a type of numpy."""
+        return np.frombuffer(self.read(address, np.dtype(code).itemsize * count), f"<{code}")
+
     def numbers(self, code: str, address: int, count: int) -> tuple[int, ...]:
-        """Returns `count` integers of an array."""
-        return struct.unpack(
-            f"<{count}{code}", self.read(address, struct.calcsize("<" + code) * count)
-        )
+        """Returns the integers of an array."""
+        return tuple(self.array(code, address, count).tolist())
 
     @abstractmethod
     def function_at(self, pointer: int) -> str:
@@ -94,16 +107,14 @@ class LinkedImage(Image):
         try:
             with path.open("rb") as stream:
                 self._read(ELFFile(stream))
-        except (ELFError, OSError, ValueError, KeyError, struct.error, AttributeError) as error:
-            raise ImageError(
-                f"this is no readable ELF file: {error}", "pass a linked image, such as zephyr.elf"
-            ) from error
+        except Exception as error:  # Readers of damaged files raise whatever they like.
+            reason = f"this is no readable ELF file: {error}"
+            raise ImageError(reason, "pass a linked image, such as zephyr.elf") from error
         if not self.symbols:
             raise ImageError("this ELF file has no symbols", "check the file before `strip`")
 
     def _read(self, elf: ELFFile) -> None:
-        if not elf.little_endian:
-            raise ELFError("vmcu supports little-endian cores only")
+        require(elf.little_endian, "vmcu supports little-endian cores only")
         self.word, self.thumb = elf.elfclass // 8, THUMB * (elf["e_machine"] == "EM_ARM")
         loads = (part for part in elf.iter_segments("PT_LOAD") if part["p_filesz"])
         super().__init__((int(part["p_vaddr"]), part.data()) for part in loads)
@@ -120,9 +131,8 @@ class LinkedImage(Image):
 
     def function_at(self, pointer: int) -> str:
         """Returns the name of the global function at a pointer's address."""
-        name = self._functions.get(pointer - self.thumb)
-        if name is None:
-            raise ImageError(f"a layer's kernel at {pointer:#x} is no function")
+        name = self._functions.get(pointer - self.thumb, "")
+        require(name, f"a layer's kernel at {pointer:#x} is no function")
         return name
 
 
@@ -142,13 +152,11 @@ class ContainerImage(Image):
         self.kernels = [self.text(pair["name"]) for pair in pairs]
         self.model["chunk_count"] = int(header["major"] == 3)
         if header["major"] > 1:
-            (rows,) = self.numbers("H", STREAM_AT + ROWS, 1)
-            self.model["stream"] = STREAM_AT if rows else 0
+            self.model["stream"] = STREAM_AT * any(self.numbers("H", STREAM_AT + ROWS, 1))
 
     def function_at(self, pointer: int) -> str:
         """Returns the name of a kernel by its number."""
-        if pointer >= len(self.kernels):
-            raise ImageError(f"the container has no kernel {pointer}")
+        require(pointer < len(self.kernels), f"the container has no kernel {pointer}")
         return self.kernels[pointer]
 
 

@@ -54,9 +54,9 @@ def concat(call: KernelCall) -> CallAccess:
 def move(call: KernelCall) -> CallAccess:
     """Bytes from where three tables say."""
     p, run = call.p, max(call.p["run"], 1)
-    rows = call.arrays("i", p["rows"], call.out.height)
-    columns = call.arrays("i", p["columns"], call.out.width)
-    channels = call.arrays("i", p["channels"], -(-call.out.channels // run))
+    rows = call.array("i", p["rows"], call.out.height)
+    columns = call.array("i", p["columns"], call.out.width)
+    channels = call.array("i", p["channels"], -(-call.out.channels // run))
     within = channels[call.channels // run] + call.channels % run
     return _gathered(call, np.int64(rows[call.y]) + columns[call.across, None] + within)
 
@@ -65,7 +65,7 @@ def move(call: KernelCall) -> CallAccess:
 def pick(call: KernelCall) -> CallAccess:
     """Bytes of the input's row from where a table says."""
     run = max(call.p["run"], 1)
-    firsts = call.arrays("H", call.p["bytes"], -(-call.out.row // run)).astype(np.int64)
+    firsts = call.array("H", call.p["bytes"], -(-call.out.row // run)).astype(np.int64)
     own = call.across[:, None] * call.out.channels + call.channels
     return _gathered(call, call.y * call.ins[0].row + firsts[own // run] + own % run)
 
@@ -74,8 +74,8 @@ def pick(call: KernelCall) -> CallAccess:
 def resize(call: KernelCall) -> CallAccess:
     """Four taps of each byte, by two tables of (first, second, weight)."""
     tensor, p, steps = call.ins[0], call.p, by_byte(call)
-    rows = call.arrays("h", p["rows"], 3 * call.out.height).reshape(-1, 3)[call.y, :2]
-    columns = call.arrays("h", p["columns"], 3 * call.out.width).reshape(-1, 3)[call.across, :2]
+    rows = call.array("h", p["rows"], 3 * call.out.height).reshape(-1, 3)[call.y, :2]
+    columns = call.array("h", p["columns"], 3 * call.out.width).reshape(-1, 3)[call.across, :2]
     taps = rows[:, None, None].astype(np.int64) * tensor.width + columns
     at = taps[..., None] * tensor.channels + np.arange(tensor.channels)
     return access(call, steps, reads(0, at, steps[None, :, None]))

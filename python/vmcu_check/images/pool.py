@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .elf import ImageError
+from .elf import FaultError, require
 from .tables import ImageModel, ImageTensor
 
 POOL_NUMBER = 28
@@ -22,13 +22,6 @@ EMPTY, SCRATCH = -1, -2
 # Keys of a stage's progress, and of sums in a layer's scratch memory.
 PROGRESS, SUMS = -(1 << 20), -(1 << 30)
 LATE = np.iinfo(np.int64).max
-
-
-class FaultError(ImageError):
-    """A byte that the image handles wrongly."""
-
-    def __init__(self, message: str):
-        super().__init__(message, "build and link it again; if the fault stays, report it")
 
 
 @dataclass(frozen=True)
@@ -45,8 +38,8 @@ class PoolKeys:
         """Returns empty pools; raises FaultError if the overhang of one that rotates is short."""
         size = sum(model.pools)
         pool = cls(model, np.full(size, EMPTY, np.int64), np.full(size, LATE, np.int64))
-        if model.circle > size:
-            raise FaultError(f"a circle of {model.circle} bytes in a pool of {size}")
+        what = f"a circle of {model.circle} bytes in a pool of {size}"
+        require(model.circle <= size, what, FaultError)
         for tensor in model.tensors if model.circle else ():
             begins, most = np.zeros(1, np.int64), tensor.ring
             if tensor.ring > size - model.circle + 1:
@@ -61,16 +54,15 @@ class PoolKeys:
         """Returns the start and the size of the pool of an address, and the offset in it."""
         pools = self.model.pools
         number = at >> POOL_NUMBER if len(pools) > 1 else 0
-        if number >= len(pools):
-            raise FaultError(f"there is no pool {number}")
+        require(number < len(pools), f"there is no pool {number}", FaultError)
         size = self.model.circle or pools[number]
         return sum(pools[:number]), size, at - (number << POOL_NUMBER)
 
     def places(self, tensor: ImageTensor, at: np.ndarray) -> np.ndarray:
         """Returns the places of bytes of a tensor."""
         start, size, base = self.circle(tensor.base)
-        if not tensor.ring or tensor.ring > size or base >= size:
-            raise FaultError(f"tensor {tensor.number} is outside the pool of {size} bytes")
+        what = f"tensor {tensor.number} is outside the pool of {size} bytes"
+        require(0 < tensor.ring <= size and base < size, what, FaultError)
         places: np.ndarray = start + (base + (at + tensor.phase) % tensor.ring) % size
         return places
 
@@ -88,8 +80,8 @@ class PoolKeys:
             # Origins are multiples of a unit, and the farthest one is in front of the end.
             unit = math.gcd(self.model.step, end)
             behind = size - unit + at % unit - (self.model.pools[0] - end)
-        if behind > 0 or at >= end + (size == 0):
-            raise FaultError(f"{what} ends {behind} bytes behind the pool")
+        is_inside = behind <= 0 and at < end + (size == 0)
+        require(is_inside, f"{what} ends {behind} bytes behind the pool", FaultError)
         return start + (at + np.arange(size)) % end
 
     def name(self, key: int) -> str:

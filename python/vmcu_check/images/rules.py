@@ -10,18 +10,19 @@ pixels one after another; moves.py has those that rearrange bytes or read whole 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .elf import ImageError
+from .elf import require
 from .tables import FOUR, VECTOR, ImageLayer, ImageTensor
 
 # Channels that kernels compute together; all of them.
 EIGHT, ALL = 8, 1 << 16
+ArrayReader = Callable[[str, int, int], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -46,35 +47,20 @@ class CallAccess:
     appends: bool = False
 
 
-@dataclass(frozen=True)
 class KernelCall:
-    """`columns` pixels of row y from column x on. p, ins and out: those of the layer; arrays: reads
-    an array of the image."""
+    """`columns` pixels of row y of a layer, from column x on. array: reads an array of the image.
 
-    layer: ImageLayer
-    p: Mapping[str, Any]
-    ins: tuple[ImageTensor, ...]
-    out: ImageTensor
-    y: int
-    x: int
-    columns: int
-    arrays: Callable[[str, int, int], np.ndarray] = field(compare=False)
+    channels: int64 (channels,), those of the output; across, turns: int64 (columns,), the call's
+    columns, and which of its pixels each one is; own: int64 (columns, channels), the bytes of the
+    output.
+    """
 
-    @property
-    def channels(self) -> np.ndarray:
-        """int64 (channels,): the output's channels."""
-        return np.arange(self.out.channels, dtype=np.int64)
-
-    @property
-    def turns(self) -> np.ndarray:
-        """int64 (columns,): which of the call's pixels each column is."""
-        turns = np.arange(self.columns, dtype=np.int64)
-        return turns[::-1] if self.layer.descending else turns
-
-    @property
-    def across(self) -> np.ndarray:
-        """int64 (columns,): the call's columns."""
-        return self.x + np.arange(self.columns, dtype=np.int64)
+    def __init__(self, layer: ImageLayer, y: int, x: int, columns: int, array: ArrayReader):
+        self.layer, self.p, self.ins, self.out = layer, layer.p, layer.ins, layer.out
+        self.y, self.x, self.columns, self.array = y, x, columns, array
+        self.channels, self.across = np.arange(self.out.channels), x + np.arange(columns)
+        self.turns = np.arange(columns)[:: -1 if layer.descending else 1]
+        self.own = self.pixels(self.out, y, self.across)
 
     def pixels(self, tensor: ImageTensor, y: int, x: ArrayLike) -> np.ndarray:
         """int64 (n, channels): the bytes of pixels of a row."""
@@ -85,11 +71,6 @@ class KernelCall:
         """int64 (width, channels): an input's row at the output's."""
         return self.pixels(self.ins[index], self.y, np.arange(self.ins[index].width))
 
-    @property
-    def own(self) -> np.ndarray:
-        """int64 (columns, channels): the output's bytes."""
-        return self.pixels(self.out, self.y, self.across)
-
 
 AccessRule = Callable[[KernelCall], CallAccess]
 # By kind of kernel.
@@ -98,12 +79,7 @@ RULES: dict[str, AccessRule] = {}
 
 def rule(kinds: str) -> Callable[[AccessRule], AccessRule]:
     """Registers a rule for some kinds of kernels."""
-
-    def note(one: AccessRule) -> AccessRule:
-        RULES.update(dict.fromkeys(kinds.split(), one))
-        return one
-
-    return note
+    return lambda one: RULES.update(dict.fromkeys(kinds.split(), one)) or one
 
 
 def _flat(at: ArrayLike, steps: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -172,12 +148,9 @@ def conv(call: KernelCall) -> CallAccess:
     """Pixels in tiles; of each tile, each group reads its windows, then writes its channels."""
     groups, inputs = call.p["groups"], call.ins[0].channels
     most = 2 if call.layer.form == "_narrow" else FOUR
-    return windows(
-        call,
-        call.channels // max(call.out.channels // groups, 1),
-        np.arange(inputs) // max(inputs // groups, 1),
-        _tiles(call.columns, most, call.layer.descending),
-    )
+    turns = _tiles(call.columns, most, call.layer.descending)
+    last = np.arange(inputs) // max(inputs // groups, 1)
+    return windows(call, call.channels // max(call.out.channels // groups, 1), last, turns)
 
 
 # Of kernels that take one pixel after another, and in it so many output channels: reads so many
@@ -243,6 +216,14 @@ def by_element(call: KernelCall) -> CallAccess:
     return access(call, steps, *read)
 
 
+@rule("look_back recall")
+def of_hop(call: KernelCall) -> CallAccess:
+    """Takes each byte of a window of the past, or of the state before: walk.py knows where they
+    are. Reads the number of the hop first."""
+    steps, past = by_byte(call), call.pixels(call.ins[0], call.y, call.across)
+    return access(call, steps, reads(0, past, steps), reads(1, np.arange(2), 0))
+
+
 def by_byte(call: KernelCall, lanes: int = 1) -> np.ndarray:
     """(columns, channels): pixel by pixel, so many channels at once; of the last ones, too few for
     all lanes but a vector's, one."""
@@ -250,15 +231,6 @@ def by_byte(call: KernelCall, lanes: int = 1) -> np.ndarray:
     block = np.where(call.channels < whole, call.channels // lanes * lanes, call.channels)
     steps: np.ndarray = call.turns[:, None] * call.out.channels + block
     return steps
-
-
-@rule("look_back recall")
-def of_hop(call: KernelCall) -> CallAccess:
-    """by_element(), of a window of the past or of the state before: walk.py knows where they are.
-    Reads the number of the hop first."""
-    number = reads(1, np.arange(2), 0)
-    past = by_element(replace(call, ins=call.ins[:1]))
-    return replace(past, reads=[*past.reads, number])
 
 
 @rule("fetch hop_count")
@@ -294,10 +266,8 @@ def recomputed(call: KernelCall) -> CallAccess:
         rows, columns = np.unique(pixels // between.width), pixels % between.width
         kept = np.arange(columns.min(), columns.max() + 1)
         places = (rows[:, None] * between.width + kept) * between.channels % between.ring
-        if len(np.unique(places)) < places.size:
-            raise ImageError(
-                f"layer {call.layer.number}: its second layer reads overwritten pixels"
-            )
+        what = f"layer {call.layer.number}: its second layer reads overwritten pixels"
+        require(len(np.unique(places)) == places.size, what)
         for y in rows:
             at = under(inner.p, call.ins[0], int(y), kept)[0][:, None]
             read.append(reads(0, at + np.arange(call.ins[0].channels), turn, stride))

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .elf import ImageError
-from .pool import FaultError
+from .elf import FaultError, ImageError
 from .tables import ImageModel, ImagePort
 
 CHANNELS_FIRST, COLUMNS = 1, 4

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from . import structs
-from .elf import ContainerImage, Image, ImageError, LinkedImage
+from .elf import ContainerImage, Image, ImageError, LinkedImage, require
 
 INIT, MODEL_NAME = r"vmcu_init(_pools)?(?P<options>_with.*)?", "_model"
 ON_STACK = 0xFFFFFFFF
@@ -20,9 +20,9 @@ FOUR, VECTOR = 4, 16
 BETWEEN = 1 << 16
 # A kernel's name, its form and the suffix of its packing.
 _NAME = re.compile(
-    r"vmcu_(?P<kind>dense|conv|pointwise|depthwise|grouped|\w+?)"
+    r"(?P<kernel>vmcu_(?P<kind>dense|conv|pointwise|depthwise|grouped|\w+?)"
     r"(?P<form>_narrow|_[357]_[12]|_any|_fine|_zeros)?"
-    r"(?P<packing>_pairs_int4|_helium_int4|_int4|_pairs|_helium)?"
+    r"(?P<packing>_pairs_int4|_helium_int4|_int4|_pairs|_helium)?)"
 )
 
 
@@ -113,15 +113,15 @@ class ImageStream:
 
 
 @functools.cache
-def parts(kernel: str) -> tuple[str, str, str]:
-    """Returns a kernel's kind, its form and the suffix of its packing.
+def named(kernel: str) -> dict[str, Any]:
+    """Returns a kernel's name, its kind, its form and the suffix of its packing.
 
     Raises ImageError if it is no kernel's name.
     """
     match = _NAME.fullmatch(kernel)
     if match is None:
         raise ImageError(f"no rule for the kernel '{kernel}'", "check with a newer vmcu")
-    return match["kind"], match["form"] or "", match["packing"] or ""
+    return match.groupdict("")
 
 
 def roots(image: LinkedImage | ContainerImage) -> dict[str, dict[str, Any]]:
@@ -136,18 +136,14 @@ def roots(image: LinkedImage | ContainerImage) -> dict[str, dict[str, Any]]:
     members = " ".join(
         [structs.MODEL, *(structs.OPTIONS[o] for o in structs.OPTIONS if o in options)]
     )
-    size = structs.layout(members, image.word).itemsize
-    tops = {}
+    size, tops = structs.layout(members, image.word).itemsize, {}
     for one in sorted(image.symbols.values(), key=lambda one: one.address):
         is_model = re.fullmatch(".+" + MODEL_NAME + options, one.name) and not one.is_function
-        if not is_model or not image.has(one.address, one.bytes):
-            continue
-        if one.bytes not in (0, size):
-            raise ImageError(
-                f"{one.name} has {one.bytes} bytes instead of {size}",
-                "check with the vmcu that built the image",
-            )
-        (tops[one.name],) = image.structs(members, one.address, 1)
+        if is_model and image.has(one.address, one.bytes):
+            if one.bytes not in (0, size):
+                reason = f"{one.name} has {one.bytes} bytes instead of {size}"
+                raise ImageError(reason, "check with the vmcu that built the image")
+            (tops[one.name],) = image.structs(members, one.address, 1)
     return tops
 
 
@@ -161,13 +157,13 @@ class ImageModel:
         self.image, self.symbol, self.top = image, symbol, top
         self.circle, self.step = int(top.get("circle", 0)), int(top.get("step", 0))
         self.streamed, self.elsewhere = bool(top["streamed"]), bool(top.get("elsewhere", 0))
-        if top["streamed"] + top.get("elsewhere", 0) > 1:
-            raise ImageError("its input is neither pushed, external nor in the pool")
+        is_clear = top["streamed"] + top.get("elsewhere", 0) <= 1
+        require(is_clear, "its input is neither pushed, external nor in the pool")
         self.has_weights_file = bool(top.get("chunk_count", 0))
         pools = tuple(top[f"pool{i}"] for i in range(top.get("pool_count", 0)))
         self.pools: tuple[int, ...] = pools or (top["pool_bytes"],)
-        if sum(self.pools) != top["pool_bytes"]:
-            raise ImageError(f"pools of {pools} bytes are not {top['pool_bytes']} together")
+        is_sum = sum(self.pools) == top["pool_bytes"]
+        require(is_sum, f"pools of {pools} bytes are not {top['pool_bytes']} together")
         tensors = self._table(structs.TENSOR, "tensor")
         self.tensors = tuple(ImageTensor(number, **one) for number, one in enumerate(tensors))
         layers = enumerate(self._table(structs.LAYER, "layer"))
@@ -181,57 +177,55 @@ class ImageModel:
 
     def _layer(self, number: int, one: dict[str, Any]) -> ImageLayer:
         kernel = self.image.function_at(one.pop("kernel"))
+        what, names = f"layer {number} ({kernel})", named(kernel)
         inputs = self.image.numbers("H", one.pop("inputs"), one.pop("input_count"))
-        output = one.pop("output")
-        if one["descending"] > 1 or max((*inputs, output)) >= len(self.tensors):
-            raise ImageError(f"layer {number} ({kernel}) names a tensor that is not there")
-        if not one["columns"] or not one["rows"] or one["columns"] > one["width"]:
-            raise ImageError(f"layer {number} ({kernel}) has calls of no columns or rows")
-        members = structs.PARAMS.get(parts(kernel)[0], "")
-        params = one.pop("params")
+        numbers = (*inputs, one.pop("output"))
+        are_there = one["descending"] <= 1 and max(numbers) < len(self.tensors)
+        require(are_there, f"{what} names a tensor that is not there")
+        has_calls = one["rows"] and 0 < one["columns"] <= one["width"]
+        require(has_calls, f"{what} has calls of no columns or rows")
+        members, params = structs.PARAMS.get(names["kind"], ""), one.pop("params")
         p = self.image.structs(members, params, 1)[0] if members else {}
-        ins, out = tuple(self.tensors[i] for i in inputs), self.tensors[output]
-        layer = ImageLayer(number, kernel, *parts(kernel), p, ins, out, **one)
+        *ins, out = (self.tensors[i] for i in numbers)
+        layer = ImageLayer(number, **names, p=p, ins=tuple(ins), out=out, **one)
         if layer.kind != "recomputed":
             return layer
         size = (p[name] for name in ("height", "width", "channels"))
         between = ImageTensor(BETWEEN + number, layer.scratch, p["ring"], 0, *size)
-        inner = self._within(layer, "inner_", ins=ins, out=between)
+        inner = self._within(layer, "inner_", ins=layer.ins, out=between)
         outer = self._within(layer, "outer_", ins=(between,), out=out)
         return replace(layer, within=(inner, outer))
 
     def _within(self, layer: ImageLayer, side: str, **ends: Any) -> ImageLayer:
         """Returns one of the two layers of a recomputation."""
-        kernel = self.image.function_at(layer.p[f"{side}kernel"])
+        names = named(self.image.function_at(layer.p[f"{side}kernel"]))
         p = {name.removeprefix(side): value for name, value in layer.p.items()}
-        kind, form, packing = parts(kernel)
-        return replace(layer, kernel=kernel, kind=kind, form=form, packing=packing, p=p, **ends)
+        return replace(layer, **names, p=p, **ends)
 
     def _stages(self) -> Iterator[ImageStage]:
         behind = 0
         for number, one in enumerate(self._table(structs.STAGE, "stage")):
             first, behind = behind, behind + one["count"]
-            if one["first"] != first or behind == first or behind > len(self.layers):
-                raise ImageError(f"stage {number} does not begin with layer {first}")
-            if not one["schedule"] and one["count"] > 1:
-                raise ImageError(f"stage {number} has several layers and no schedule")
-            parts = []
-            count = one["part_count"] if one["schedule"] else 0
+            is_next = one["first"] == first < behind <= len(self.layers)
+            require(is_next, f"stage {number} does not begin with layer {first}")
+            parts, count = [], one["part_count"] if one["schedule"] else 0
+            is_alone = not one["schedule"] and one["count"] == 1
+            require(count or is_alone, f"stage {number} has no schedule")
             for part in self.image.structs(structs.PART, one["parts"], count):
                 start, length = one["schedule"] + part["start"], part["length"]
                 entries = self.image.numbers("B", start, length)
-                if any(entry >= one["count"] and entry != TAKE for entry in entries):
-                    raise ImageError(f"stage {number}'s schedule names a layer of another")
+                are_there = {*entries} <= {*range(one["count"]), TAKE}
+                require(are_there, f"stage {number}'s schedule names a layer of another")
                 parts.append((entries, part["times"]))
             layers = self.layers[first:behind]
             yield ImageStage(number, layers, one["taken"], one["progress"], tuple(parts))
-        if behind != len(self.layers):
-            raise ImageError(f"stages end behind layer {behind} of {len(self.layers)}")
+        count = len(self.layers)
+        require(behind == count, f"stages end behind layer {behind} of {count}")
 
     def _ports(self, side: str) -> tuple[ImagePort, ...]:
         ports = self._table(structs.PORT, side)
-        if any(one["tensor"] >= len(self.tensors) for one in ports):
-            raise ImageError("an input or output names a tensor that is not there")
+        are_there = all(one["tensor"] < len(self.tensors) for one in ports)
+        require(are_there, f"an {side} names a tensor that is not there")
         for one in ports:
             one |= {"name": self.image.text(one["name"]), "tensor": self.tensors[one["tensor"]]}
         return tuple(ImagePort(**one) for one in ports)
@@ -241,6 +235,6 @@ class ImageModel:
         layers = self.stages[0].layers
         calls, again = (self.image.numbers("H", one[n], len(layers)) for n in ("calls", "again"))
         for layer, end, first in zip(layers, calls, again, strict=True):
-            if not first < end <= layer.rows * layer.across:
-                raise ImageError(f"the calls of layer {layer.number} do not start over")
+            starts_over = first < end <= layer.rows * layer.across
+            require(starts_over, f"the calls of layer {layer.number} do not start over")
         return ImageStream(calls, again, one["rows"])

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .elf import Image
+from .elf import FaultError, Image
 from .nodes import FileNode
-from .pool import FaultError
 from .scaling import scaled
 from .tables import ImageLayer, ImageModel
 

@@ -8,14 +8,13 @@ have keys of their own in each hop.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 
 import numpy as np
 
 # The import registers the rules of this module.
 from . import moves  # noqa: F401
-from .elf import ImageError
-from .pool import EMPTY, LATE, PROGRESS, SCRATCH, SUMS, TENSOR_KEY, FaultError, PoolKeys
+from .elf import FaultError, require
+from .pool import EMPTY, LATE, PROGRESS, SCRATCH, SUMS, TENSOR_KEY, PoolKeys
 from .rules import RULES, CallAccess, CallReads, KernelCall
 from .scratch import scratch_bytes
 from .tables import ON_STACK, TAKE, ImageLayer, ImageModel, ImageStage, ImageTensor
@@ -29,10 +28,9 @@ MOST_POOL_BYTES = 1 << 25
 MOST_HOPS = 4096
 NOTHING = np.zeros(0, np.int64)
 # Kernels that find the end of a ring buffer themselves, between two pixels.
-SPLITTING = (
-    "conv depthwise average_pool max_pool table_mean transpose_conv filter_int16 look_back"
-    " attention"
-)
+SPLITTING = {"conv", "depthwise", "average_pool", "max_pool", "table_mean", "transpose_conv"}
+SPLITTING |= {"filter_int16", "look_back", "attention"}
+PAST = ("recall", "look_back")
 Read = list[tuple[np.ndarray, CallReads]]
 
 
@@ -41,29 +39,21 @@ class ImageReplay:
     or written where it must not be."""
 
     def __init__(self, model: ImageModel):
-        self.model = model
-        if any(tensor.bytes > MOST_BYTES for tensor in model.tensors):
-            raise ImageError(f"a tensor has more than {MOST_BYTES} bytes")
-        if sum(model.pools) > MOST_POOL_BYTES:
-            raise ImageError(f"its pools have more than {MOST_POOL_BYTES} bytes")
+        are_small = all(tensor.bytes <= MOST_BYTES for tensor in model.tensors)
+        require(are_small, f"a tensor has more than {MOST_BYTES} bytes")
+        are_small = sum(model.pools) <= MOST_POOL_BYTES
+        require(are_small, f"its pools have more than {MOST_POOL_BYTES} bytes")
         for layer in model.layers:
             _check_layer(layer)
-        self.pool = PoolKeys.of(model)
+        self.model, self.pool = model, PoolKeys.of(model)
         # Hops since the beginning, and the number that the image counts.
         self.hop, self.number = 0, 0
         # Of an unbounded stage: calls of each layer, and rows of the input, since the beginning.
-        self.made = [0] * len(model.layers)
-        self.taken = 0
+        self.made, self.taken = [0] * len(model.layers), 0
         unbounded = model.stages[0].layers if model.stream else ()
         self.unbounded = {layer.number for layer in unbounded}
-        pushed = [port.tensor.number for port in model.inputs if model.stream]
-        self.endless = {layer.out.number for layer in unbounded} | {*pushed}
-
-        @cache
-        def array(code: str, address: int, count: int) -> np.ndarray:
-            return np.array(model.image.numbers(code, address, count), code)
-
-        self.arrays = array
+        pushed = {port.tensor.number for port in model.inputs if model.stream}
+        self.endless = {layer.out.number for layer in unbounded} | pushed
 
     @property
     def is_around(self) -> bool:
@@ -88,8 +78,8 @@ class ImageReplay:
         if not model.stream:
             self.pool.keys[:] = EMPTY
         for port in () if model.streamed or model.elsewhere else model.inputs:
-            if port.tensor.ring < port.tensor.bytes:
-                raise FaultError(f"input '{port.name}' is larger than its ring buffer")
+            is_whole = port.tensor.ring >= port.tensor.bytes
+            require(is_whole, f"input '{port.name}' is larger than its ring buffer", FaultError)
             self._store(port.tensor, np.arange(port.tensor.bytes), f"'{port.name}'")
         for stage in model.stages:
             self._stage(stage)
@@ -107,45 +97,41 @@ class ImageReplay:
     def _stage(self, stage: ImageStage) -> None:
         if not stage.parts:
             (layer,) = stage.layers
-            for i in range(layer.rows):
-                y = layer.rows - 1 - i if layer.descending else i
+            for y in range(layer.rows)[:: -1 if layer.descending else 1]:
                 self._call(layer, y, 0, layer.columns, y)
             return
-        unbounded = self.model.stream is not None and stage.number == 0
         what, mark = f"the progress of stage {stage.number}", PROGRESS - stage.number
         progress = self.pool.contiguous(stage.progress, 2 * len(stage.layers), what)
-        if not unbounded or self.hop == 0:
+        if stage.layers[0].number not in self.unbounded or self.hop == 0:
             self.pool.keys[progress] = mark
             for layer in stage.layers:
                 self.made[layer.number] = 0
-        for entry in self._entries(stage, unbounded):
+        for entry in self._entries(stage):
             if entry == TAKE:
                 self._take(stage.taken)
                 continue
-            if (self.pool.keys[progress] != mark).any():
-                raise FaultError(f"{what} is overwritten")
-            self._next(stage.layers[entry], unbounded)
+            is_kept = (self.pool.keys[progress] == mark).all()
+            require(is_kept, f"{what} is overwritten", FaultError)
+            self._next(stage.layers[entry])
 
-    def _entries(self, stage: ImageStage, unbounded: bool) -> Iterator[int]:
-        part = min(self.hop, 1)
-        for entries, times in stage.parts[part : part + 1] if unbounded else stage.parts:
-            for _ in range(1 if unbounded else times):
-                yield from entries
+    def _entries(self, stage: ImageStage) -> Iterator[int]:
+        """Returns the schedule of a stage: of an unbounded one, that of the hop."""
+        parts, part = stage.parts, min(self.hop, 1)
+        if stage.layers[0].number in self.unbounded:
+            parts = tuple((entries, 1) for entries, _ in parts[part : part + 1])
+        return (entry for entries, times in parts for _ in range(times) for entry in entries)
 
-    def _next(self, layer: ImageLayer, unbounded: bool) -> None:
+    def _next(self, layer: ImageLayer) -> None:
         """The next call of a layer of a schedule."""
-        number = made = self.made[layer.number]
-        self.made[layer.number] += 1
-        if unbounded:
-            assert self.model.stream is not None
-            end, first = (
-                counts[layer.number]
-                for counts in (self.model.stream.calls, self.model.stream.again)
-            )
-            number = made if made < end else first + (made - first) % (end - first)
-        elif made >= layer.rows * layer.across:
-            raise FaultError(f"layer {layer.number} is called more often than its rows allow")
-        y, x = number // layer.across, number % layer.across * layer.columns
+        number, made, stream = layer.number, self.made[layer.number], self.model.stream
+        self.made[number] += 1
+        call, most = made, layer.rows * layer.across
+        if stream and number in self.unbounded:
+            end, first = stream.calls[number], stream.again[number]
+            call = made if made < end else first + (made - first) % (end - first)
+        what = f"layer {number} is called more often than its rows allow"
+        require(call < most, what, FaultError)
+        y, x = call // layer.across, call % layer.across * layer.columns
         end = min(x + layer.columns, layer.width)
         while x < end:
             part = self._unsplit(layer, y, x, end - x)
@@ -159,8 +145,8 @@ class ImageReplay:
                 first = (y * tensor.width + x) * tensor.channels
                 left = tensor.ring - (first + tensor.phase) % tensor.ring
                 columns = min(columns, left // tensor.channels)
-        if columns == 0:
-            raise FaultError(f"layer {layer.number}: a ring buffer's end splits a pixel")
+        what = f"layer {layer.number}: a ring buffer's end splits a pixel"
+        require(columns, what, FaultError)
         return columns
 
     def _take(self, columns: int) -> None:
@@ -173,8 +159,8 @@ class ImageReplay:
         first = self.taken % across * columns
         last = min(first + columns, tensor.width)
         at = y * tensor.row + np.arange(first * tensor.channels, last * tensor.channels)
-        self.taken += 1
         self._store(tensor, at, "the pushed input", (row - y) * tensor.row)
+        self.taken += 1
         if not stream:
             self.taken %= across * tensor.height
 
@@ -182,17 +168,15 @@ class ImageReplay:
 
     def _call(self, layer: ImageLayer, y: int, x: int, columns: int, row: int) -> None:
         """row: the output's row, counted since the beginning; y: as the kernel counts it."""
-        counts_hops = layer.kind == "hop_count"
-        if counts_hops:
-            self.number = y
-        number = 0 if counts_hops else y
-        call = KernelCall(layer, layer.p, layer.ins, layer.out, number, x, columns, self.arrays)
+        if layer.kind == "hop_count":
+            self.number, y = y, 0
+        call = KernelCall(layer, y, x, columns, self.model.image.array)
         where = f"layer {layer.number} ({layer.kernel}), row {y}, column {x}"
         access = RULES[layer.kind](call)
         read = [(self._read(call, reads, row - y, where), reads) for reads in access.reads]
         self._scratch(call, access, read, where)
         tensor, written = layer.out, access.written
-        shift = (row - call.y) * tensor.row if tensor.number in self.endless else 0
+        shift = (row - y) * tensor.row if tensor.number in self.endless else 0
         if len(written):
             self._check_written(tensor, written, where)
             places = self.pool.places(tensor, written)
@@ -206,21 +190,21 @@ class ImageReplay:
         if it reads nothing of the pool. rows: by which the output is further on than the kernel
         counts."""
         layer, tensor, at = call.layer, call.ins[reads.index], reads.at
-        is_past = layer.kind in ("recall", "look_back") and reads.index == 0
-        if self.model.elsewhere and tensor == self.model.inputs[0].tensor:
-            return NOTHING
-        if layer.kind == "recall" and is_past and self.number == 0:
+        is_past = layer.kind in PAST and reads.index == 0
+        is_recalled = layer.kind == "recall" and is_past
+        is_external = self.model.elsewhere and tensor == self.model.inputs[0].tensor
+        if is_external or (is_recalled and self.number == 0):
             return NOTHING
         if tensor.number not in self.endless:
-            key = self.key(tensor, at, int(layer.kind == "recall" and is_past))
-        elif layer.kind in ("recall", "look_back"):
+            key = self.key(tensor, at, int(is_recalled))
+        elif layer.kind in PAST:
             step = layer.p.get("step", 1) if is_past else 1
             key = self.key(tensor, at + self.hop * step * tensor.row)
             at = at + self.number * step * tensor.row if is_past else at
         else:
             shift = rows * reads.stride if layer.number in self.unbounded else 0
             key = self.key(tensor, at + shift * tensor.row)
-        splits = any(one.kind in SPLITTING.split() for one in layer.within[:1] or (layer,))
+        splits = (layer.within or (layer,))[0].kind in SPLITTING
         return self._expect(tensor, at, key, where, splits or layer.p.get("by_pixel", False))
 
     def _expect(
@@ -234,65 +218,59 @@ class ImageReplay:
         places = self.pool.places(tensor, at)
         wrong = np.flatnonzero(self.pool.keys[places] != key)
         if len(wrong):
-            first = wrong[0]
-            here = self.pool.name(int(self.pool.keys[places[first]]))
-            raise FaultError(
-                f"{where} reads {self.pool.name(int(key[first]))} at {places[first]} of the pool,"
-                f" where there is {here}"
-            )
+            place, wanted = places[wrong[0]], self.pool.name(int(key[wrong[0]]))
+            here = self.pool.name(int(self.pool.keys[place]))
+            what = f"{where} reads {wanted} at {place} of the pool"
+            raise FaultError(f"{what}, where there is {here}")
         apart = np.flatnonzero((np.diff(at) == 1) & (self.pool.distances(places) != 1))
         behind = at[apart + 1]
         whole = behind % tensor.row == 0
         if splits:
             whole |= ((behind + tensor.phase) % tensor.ring == 0) & (behind % tensor.channels == 0)
-        if not whole.all():
-            raise FaultError(f"{where} reads a row of tensor {tensor.number} that an end splits")
+        what = f"{where} reads a row of tensor {tensor.number} that an end splits"
+        require(whole.all(), what, FaultError)
         return places
 
     def _check_inside(self, tensor: ImageTensor, at: np.ndarray, what: str) -> None:
-        if at.min() < 0 or (at.max() >= tensor.bytes and tensor.number not in self.endless):
-            raise FaultError(f"{what} byte {at.max()} of tensor {tensor.number}, behind its end")
+        is_inside = at.min() >= 0 and (at.max() < tensor.bytes or tensor.number in self.endless)
+        what = f"{what} byte {at.max()} of tensor {tensor.number}, behind its end"
+        require(is_inside, what, FaultError)
 
     def _check_written(self, tensor: ImageTensor, at: np.ndarray, where: str) -> None:
         self._check_inside(tensor, at, f"{where} writes")
         ends = np.array([at.min(), at.max()])
         (distance,) = self.pool.distances(self.pool.places(tensor, ends))
-        if distance != ends[1] - ends[0] and tensor.row >= len(at):
-            raise FaultError(f"{where} writes columns of tensor {tensor.number} that an end splits")
+        is_whole = distance == ends[1] - ends[0] or tensor.row < len(at)
+        what = f"{where} writes columns of tensor {tensor.number} that an end splits"
+        require(is_whole, what, FaultError)
 
     def _in_time(self, read: Read, where: str) -> None:
         """No byte is read in a later step than it is overwritten in."""
         for places, reads in read:
-            if not len(places):
-                continue
-            late = np.flatnonzero(self.pool.when[places] < reads.steps)
+            late = np.flatnonzero(self.pool.when[places] < reads.steps) if len(places) else NOTHING
             if len(late):
-                raise FaultError(
-                    f"{where} overwrites byte {reads.at[late[0]]} of input {reads.index} at"
-                    f" {places[late[0]]} of the pool before it reads it"
-                )
+                at, place = reads.at[late[0]], places[late[0]]
+                what = f"{where} overwrites byte {at} of input {reads.index} at {place} of the pool"
+                raise FaultError(f"{what} before it reads it")
 
     def _scratch(self, call: KernelCall, access: CallAccess, read: Read, where: str) -> None:
         """Scratch memory shares no byte with the tensors of a call."""
-        layer, pool = call.layer, self.pool
-        size = scratch_bytes(layer)
+        layer, pool, size = call.layer, self.pool, scratch_bytes(call.layer)
         if layer.scratch == ON_STACK:
-            if size > STACK_SCRATCH:
-                raise FaultError(f"{where} uses {size} bytes of scratch on the stack")
+            what = f"{where} uses {size} bytes of scratch on the stack"
+            require(size <= STACK_SCRATCH, what, FaultError)
             return
         run = pool.contiguous(layer.scratch, size, f"{where}: scratch memory")
         mark = SUMS - layer.number
-        begins = call.y == 0 and call.x == 0
-        if access.appends and not begins and (pool.keys[run] != mark).any():
-            raise FaultError(f"{where}: the sums in scratch memory are overwritten")
+        is_kept = not access.appends or call.y == call.x == 0 or (pool.keys[run] == mark).all()
+        require(is_kept, f"{where}: the sums in scratch memory are overwritten", FaultError)
         pool.when[run] = -1
         self._in_time(read, where)
         pool.when[run] = LATE
         pool.keys[run] = mark if access.appends else SCRATCH
         if len(access.written) and not access.appends:
-            places = pool.places(call.out, access.written)
-            if np.isin(places, run).any():
-                raise FaultError(f"{where} writes its output into scratch memory")
+            is_apart = not np.isin(pool.places(call.out, access.written), run).any()
+            require(is_apart, f"{where} writes its output into scratch memory", FaultError)
 
     def _store(self, tensor: ImageTensor, at: np.ndarray, what: str, shift: int = 0) -> None:
         """Bytes that the caller writes."""
@@ -303,33 +281,28 @@ class ImageReplay:
 def _check_layer(layer: ImageLayer) -> None:
     """Raises ImageError for a layer that no rule can replay."""
     what = f"layer {layer.number} ({layer.kernel})"
-    if layer.kind not in RULES:
-        raise ImageError(f"no rule for the kernel '{layer.kernel}' of a layer")
+    require(layer.kind in RULES, f"no rule for the kernel '{layer.kernel}' of a layer")
     for one in layer.within or (layer,):
-        if one.p.get("kernel_h", 1) * one.p.get("kernel_w", 1) > MOST_TAPS:
-            raise ImageError(f"a window of layer {layer.number} has more than {MOST_TAPS} taps")
-    if layer.scratch != ON_STACK and layer.scratch % WORD:
-        raise FaultError(f"{what}: its scratch memory begins at no word")
-    if layer.kind == "recomputed":
-        inner, outer = layer.within
-        ring, scratch, most = layer.p["ring"], layer.p["scratch"], inner.out.channels
-        if (
-            layer.scratch == ON_STACK
-            or not ring
-            or not most
-            or ring % most
-            or not layer.p["columns"]
-        ):
-            raise FaultError(f"{what}: the ring buffer between its layers splits a pixel")
-        if (scratch or ring) < ring or scratch % WORD:
-            raise FaultError(f"{what}: scratch memory is inside the ring buffer between its layers")
-        if not scratch and max(map(scratch_bytes, layer.within)) > STACK_SCRATCH:
-            raise FaultError(f"{what}: its layers need scratch memory in the pool")
-        if (
-            bool(layer.p["by_pixel"]) == (inner.kind in SPLITTING.split())
-            or outer.kind not in SPLITTING.split()
-        ):
-            raise FaultError(f"{what}: its layers find no end of a ring buffer")
+        is_small = one.p.get("kernel_h", 1) * one.p.get("kernel_w", 1) <= MOST_TAPS
+        require(is_small, f"{what}: a window has more than {MOST_TAPS} taps")
+    is_word = layer.scratch == ON_STACK or layer.scratch % WORD == 0
+    require(is_word, f"{what}: its scratch memory begins at no word", FaultError)
+    if not layer.within:
+        return
+    (inner, _), p = layer.within, layer.p
+    ring, scratch, pixel = p["ring"], p["scratch"], inner.out.channels
+    has_ring = layer.scratch != ON_STACK and ring and pixel and p["columns"]
+    splits = [one.kind in SPLITTING for one in layer.within]
+    for holds, fault in (
+        (has_ring and ring % pixel == 0, "the ring buffer between its layers splits a pixel"),
+        (not 0 < scratch < ring and scratch % WORD == 0, "scratch memory is inside a ring buffer"),
+        (
+            scratch or max(map(scratch_bytes, layer.within)) <= STACK_SCRATCH,
+            "its layers need scratch memory in the pool",
+        ),
+        (splits == [not p["by_pixel"], True], "its layers find no end of a ring buffer"),
+    ):
+        require(holds, f"{what}: {fault}", FaultError)
 
 
 def check_plan(model: ImageModel) -> int:
@@ -341,7 +314,6 @@ def check_plan(model: ImageModel) -> int:
     walk = ImageReplay(model)
     walk.inference()
     while model.stream and not walk.is_around:
-        if walk.hop > MOST_HOPS:
-            raise ImageError(f"its rows do not come round in {MOST_HOPS} steps")
+        require(walk.hop <= MOST_HOPS, f"its rows do not come round in {MOST_HOPS} steps")
         walk.inference()
     return walk.hop
