@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .nodes import FileNode
-from .scaling import INT8_MAX, INT8_MIN, scaled
+from .nodes import INT8_MAX, INT8_MIN, FileNode, scaled
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,7 @@ def without(
     """Returns the node as an image with these weights has it, and the output channels that are
     left; None if the weights are not the rest of the node's."""
     taps = node.taps
-    rows = np.arange(len(taps))
-    terms = np.zeros(len(taps), np.int64)
+    rows, terms = np.arange(len(taps)), np.zeros(len(taps), np.int64)
     reads_them = np.zeros(len(taps), bool)
     if node.kind == "depthwise":
         rows = before.kept
@@ -50,27 +48,14 @@ def without(
         varying = gone[before.low[gone] != before.high[gone]]
         reads_them = np.asarray(taps[:, :, varying].any(axis=(1, 2)))
         taps = taps[:, :, before.kept]
-    rest = taps.reshape(len(taps), -1)
+    rest, left = taps.reshape(len(taps), -1), iter(rows)
     if rest.shape[1] != weights.shape[1]:
         return None
-    left, at = [], 0
-    for wanted in weights:
-        while at < len(rows) and (rest[rows[at]] != wanted).any():
-            at += 1
-        if at == len(rows):
-            return None
-        left.append(rows[at])
-        at += 1
-    kept = np.array(left)
-    if reads_them[kept].any():
+    kept = np.array([next((i for i in left if (rest[i] == row).all()), -1) for row in weights])
+    if (kept < 0).any() or reads_them[kept].any():
         return None
-    fewer = replace(
-        node,
-        weights=rest[kept],
-        bias=node.bias[kept] + terms[kept],
-        scales=np.asarray(node.scales)[kept],
-    )
-    return fewer, kept
+    bias = node.bias[kept] + terms[kept]
+    return replace(node, weights=rest[kept], bias=bias, scales=node.scales[kept]), kept
 
 
 def after(node: FileNode, before: FileChannels, kept: np.ndarray) -> FileChannels:
@@ -87,16 +72,15 @@ def after(node: FileNode, before: FileChannels, kept: np.ndarray) -> FileChannel
     if taps.shape[1] > 1:
         # Padding is the zero point.
         low, high = np.minimum(low, 0), np.maximum(high, 0)
-    ends = taps * low, taps * high
+    ends, bounds = (taps * low, taps * high), node.bounds or (INT8_MIN, INT8_MAX)
     sums = [node.bias + pick(*ends).sum(axis=(1, 2)) for pick in (np.minimum, np.maximum)]
-    least, most = node.bounds or (INT8_MIN, INT8_MAX)
-    results = [_bytes(node, one) + node.zeros[1] for one in sums]
-    clipped = [np.clip(one, least, most) for one in results]
-    return FileChannels(kept, np.minimum(*clipped), np.maximum(*clipped))
+    results = [np.clip(_bytes(node, one), bounds[0], bounds[1]) for one in sums]
+    return FileChannels(kept, np.minimum(*results), np.maximum(*results))
 
 
 def _bytes(node: FileNode, sums: np.ndarray) -> np.ndarray:
-    if node.is_float:
-        return np.rint(sums.astype(np.float32) * np.asarray(node.scales, np.float32)).astype(int)
-    pairs = zip(sums, node.scales, strict=True)
-    return np.array([int(scaled(np.array(one), float(scale))) for one, scale in pairs])
+    results: np.ndarray = np.rint(sums.astype(np.float32) * node.scales).astype(int)
+    if not node.is_float:
+        pairs = zip(sums, node.scales, strict=True)
+        results = np.array([int(scaled(one, float(scale))) for one, scale in pairs])
+    return results + node.zeros[1]

@@ -10,9 +10,8 @@ import numpy as np
 
 from . import streams
 from .channels import FileChannels, after, without
-from .elf import FaultError
-from .nodes import Axes, FileNode
-from .scaling import INT8_MAX, INT8_MIN, fixed_point
+from .elf import FaultError, require
+from .nodes import INT8_MAX, INT8_MIN, Axes, FileNode, fixed_point
 from .streams import WHOLE, WeightBlock, int32
 from .tables import ImageLayer, ImageModel
 
@@ -113,16 +112,15 @@ def _layer(layer: ImageLayer, emitted: WeightBlock, node: FileNode) -> None:
         ("the range of the output", bounds, node.bounds or bounds),
         ("the flag of float32 factors", p.get("is_float", node.is_float), node.is_float),
     ):
-        if mine != wanted:
-            raise FaultError(f"{where}: {what} is {mine}, {wanted} in the file")
+        require(mine == wanted, f"{where}: {what} is {mine}, {wanted} in the file", FaultError)
     wanted_bias = node.bias - node.zeros[0] * node.weights.sum(axis=1)
     _same(where, "bias", emitted.bias, int32(wanted_bias))
     if node.is_float:
         _lines(where, emitted, node, layer)
-        return
-    factors = np.array([fixed_point(float(scale)) for scale in node.scales])
-    _same(where, "multiplier", emitted.multiplier, factors[:, 0])
-    _same(where, "shift", emitted.other, factors[:, 1])
+    else:
+        factors = np.array([fixed_point(float(scale)) for scale in node.scales])
+        _same(where, "multiplier", emitted.multiplier, factors[:, 0])
+        _same(where, "shift", emitted.other, factors[:, 1])
 
 
 def _axes(layer: ImageLayer, node: FileNode) -> tuple[Axes, Axes]:
@@ -130,9 +128,7 @@ def _axes(layer: ImageLayer, node: FileNode) -> tuple[Axes, Axes]:
     stride of one step, or a dilation of one tap, has no effect."""
     if "kernel_h" not in layer.p:
         return node.axes, node.axes
-    names = "kernel_{} stride_{} dilation_{} pad_{}"
-    sides = names.format("h", "h", "h", "top"), names.format("w", "w", "w", "left")
-    mine = [[layer.p[name] for name in side.split()] for side in sides]
+    mine = layer.axes
     # The window of a fully connected layer is its whole input.
     whole = [(taps, stride, 1, 0) for taps, stride, *_ in mine]
     wanted = whole if node.kind == "dense" else node.axes
@@ -149,13 +145,10 @@ def _axes(layer: ImageLayer, node: FileNode) -> tuple[Axes, Axes]:
 
 
 def _same(where: str, what: str, emitted: np.ndarray, wanted: np.ndarray) -> None:
-    wrong = np.argwhere(emitted != wanted)
-    if len(wrong):
-        at = tuple(int(i) for i in wrong[0])
-        raise FaultError(
-            f"{where}: {what} {at if len(at) > 1 else at[0]} is {emitted[at]} in the image,"
-            f" {wanted[at]} in the file"
-        )
+    for wrong in np.argwhere(emitted != wanted)[:1].tolist():
+        at, place = tuple(wrong), tuple(wrong) if len(wrong) > 1 else wrong[0]
+        what = f"{where}: {what} {place} is {emitted[at]} in the image, {wanted[at]} in the file"
+        raise FaultError(what)
 
 
 def _lines(where: str, emitted: WeightBlock, node: FileNode, layer: ImageLayer) -> None:
@@ -181,5 +174,5 @@ def _lines(where: str, emitted: WeightBlock, node: FileNode, layer: ImageLayer) 
             )
             is_wrong = not more[first <= high].all() or bool(less[first > low].any())
             is_wrong |= multiplier <= 0 or bool(word & WHOLE) != is_whole
-        if is_wrong:
-            raise FaultError(f"{where}: the factor of channel {channel} is not the file's {scale}")
+        what = f"{where}: the factor of channel {channel} is not the file's {scale}"
+        require(not is_wrong, what, FaultError)

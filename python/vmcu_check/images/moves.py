@@ -38,15 +38,12 @@ def reshape(call: KernelCall) -> CallAccess:
 @rule("concat")
 def concat(call: KernelCall) -> CallAccess:
     """The inputs behind one another along an axis."""
-    axis, shape = call.p["axis"], call.own.shape
-    ends = np.cumsum([(one.height, one.width, one.channels)[axis] for one in call.ins])
-    axes = (np.int64(call.y), call.across[:, None], call.channels)
-    place = [np.broadcast_to(one, shape) for one in axes]
+    axis, shapes = call.p["axis"], np.array([one.shape for one in call.ins])
+    ends = np.cumsum(shapes[:, axis])
+    place = [*np.broadcast_arrays(np.int64(call.y), call.across[:, None], call.channels)]
     index = np.searchsorted(ends, place[axis], side="right")
     place[axis] = place[axis] - np.concatenate([[0], ends])[index]
-    widths, depths = np.array([(one.width, one.channels) for one in call.ins])[index].transpose(
-        2, 0, 1
-    )
+    _, widths, depths = shapes[index].transpose(2, 0, 1)
     return _gathered(call, (place[0] * widths + place[1]) * depths + place[2], index)
 
 
@@ -84,18 +81,20 @@ def resize(call: KernelCall) -> CallAccess:
 @rule("transpose_conv")
 def transpose_conv(call: KernelCall) -> CallAccess:
     """Takes each pixel, for each channel: reads all taps of its group, then writes."""
-    p, tensor = call.p, call.ins[0]
-    taps_y = call.y + p["pad_top"] - np.arange(p["kernel_h"]) * p["dilation_h"]
-    taps_y = taps_y[taps_y % p["stride_h"] == 0] // p["stride_h"]
-    taps_y = taps_y[(taps_y >= 0) & (taps_y < tensor.height)]
-    taps_x = call.across[:, None] + p["pad_left"] - np.arange(p["kernel_w"]) * p["dilation_w"]
-    inside = (taps_x % p["stride_w"] == 0) & (taps_x >= 0)
-    which, tap = np.nonzero(inside & (taps_x // p["stride_w"] < tensor.width))
-    columns, inputs = taps_x[which, tap] // p["stride_w"], np.arange(tensor.channels)
-    group = inputs // max(tensor.channels // p["groups"], 1)
-    last = (group + 1) * (call.out.channels // p["groups"]) - 1
-    first = (taps_y[:, None] * tensor.width + columns) * tensor.channels
-    steps = call.turns[which][:, None] * call.out.channels + last
+    tensor, outputs, groups = call.ins[0], call.out.channels, call.p["groups"]
+    axes, at = call.layer.axes, (np.array([call.y]), call.across)
+    rows, columns = (
+        one[:, None] + pad - np.arange(taps) * dilation
+        for (taps, _, dilation, pad), one in zip(axes, at, strict=True)
+    )
+    down, right = (stride for _, stride, *_ in axes)
+    rows = rows[(rows % down == 0) & (rows >= 0) & (rows // down < tensor.height)] // down
+    inside = (columns % right == 0) & (columns >= 0) & (columns // right < tensor.width)
+    which, tap = np.nonzero(inside)
+    inputs = np.arange(tensor.channels)
+    last = (inputs // max(tensor.channels // groups, 1) + 1) * (outputs // groups) - 1
+    first = (rows[:, None] * tensor.width + columns[which, tap] // right) * tensor.channels
+    steps = call.turns[which][:, None] * outputs + last
     return access(call, by_byte(call), reads(0, first[..., None] + inputs, steps))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of a model file whose constants are compared with those of an image."""
+"""Nodes of a model file whose constants are compared with those of an image, and their factors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import numpy as np
 Bounds = tuple[float, float]
 UNBOUNDED: Bounds = (-math.inf, math.inf)
 # Rows, then columns: taps, stride, dilation and padding in front.
-Axes = tuple[tuple[int, int, int, int], ...]
+Axes = tuple[tuple[int, ...], ...]
 POINT: Axes = ((1, 1, 1, 0),) * 2
+INT8_MIN, INT8_MAX = -128, 127
 NO_WEIGHTS = np.zeros((0, 0), np.int64)
 
 
@@ -80,7 +81,7 @@ class FileNode:
         count, limits = len(weights.values), None
         if bounds is not None:
             ends = np.rint(np.array(bounds) / float(self.scales[1])) + self.zeros[1]
-            limits = tuple(np.clip(ends, -128, 127).astype(int).tolist())
+            limits = tuple(np.clip(ends, INT8_MIN, INT8_MAX).astype(int).tolist())
         bias = np.zeros(1, np.int64) if bias is None else bias.astype(np.int64).ravel()
         return replace(
             self,
@@ -95,3 +96,26 @@ class FileNode:
         """int64 (channels, places of the window, channels of an input)."""
         (rows, *_), (columns, *_) = self.axes
         return self.weights.reshape(len(self.weights), rows * columns, -1)
+
+
+def fixed_point(real: float) -> tuple[int, int]:
+    """A factor as a multiplier in Q0.31 and a shift to the left: QuantizeMultiplier() of
+    TensorFlow Lite, kernels/internal/quantization_util.cc."""
+    if real == 0:
+        return 0, 0
+    fraction, shift = math.frexp(real)
+    multiplier = math.floor(abs(fraction) * (1 << 31) + 0.5)
+    if multiplier == 1 << 31:
+        multiplier, shift = multiplier // 2, shift + 1
+    if shift < -31:
+        return 0, 0
+    return int(math.copysign(multiplier, real)), shift
+
+
+def scaled(x: np.ndarray, real: float) -> np.ndarray:
+    """MultiplyByQuantizedMultiplier() of TensorFlow Lite, kernels/internal/common.h."""
+    multiplier, shift = fixed_point(real)
+    high = (x.astype(np.int64) * multiplier + (1 << 30)) >> 31
+    right = max(-shift, 0)
+    mask = (1 << right) - 1
+    return (high >> right) + ((high & mask) > (mask >> 1) + (high < 0))

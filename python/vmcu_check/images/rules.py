@@ -9,7 +9,7 @@ pixels one after another; moves.py has those that rearrange bytes or read whole 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .elf import require
+from .nodes import Axes
 from .tables import FOUR, VECTOR, ImageLayer, ImageTensor
 
 # Channels that kernels compute together; all of them.
@@ -99,15 +100,14 @@ def access(call: KernelCall, steps: ArrayLike, *read: CallReads) -> CallAccess:
 
 
 def under(
-    p: Mapping[str, Any], tensor: ImageTensor, y: int, across: np.ndarray
+    axes: Axes, tensor: ImageTensor, y: int, across: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the taps inside an input of the windows of some columns of row y: their pixels' first
-    bytes and the numbers of their windows, int64 (n,) each. Without a window: one pixel each."""
-    rows, columns = np.array([y]), across[:, None]
-    if "kernel_h" in p:
-        rows = y * p["stride_h"] - p["pad_top"] + np.arange(p["kernel_h"]) * p["dilation_h"]
-        columns = columns * p["stride_w"] - p["pad_left"]
-        columns = columns + np.arange(p["kernel_w"]) * p["dilation_w"]
+    bytes and the numbers of their windows, int64 (n,) each."""
+    rows, columns = (
+        at[:, None] * stride - pad + np.arange(taps) * dilation
+        for (taps, stride, dilation, pad), at in zip(axes, (np.array([y]), across), strict=True)
+    )
     rows = rows[(rows >= 0) & (rows < tensor.height)]
     which, tap = np.nonzero((columns >= 0) & (columns < tensor.width))
     first = (rows[:, None] * tensor.width + columns[which, tap]) * tensor.channels
@@ -126,9 +126,9 @@ def windows(
     last = np.broadcast_to(np.asarray(last, np.int64), tensor.channels)
     turns = (call.turns if turns is None else turns)[:, None]
     turns = turns * (1 + max(int(write.max()), int(last.max())))
-    first, which = under(call.p, tensor, call.y, call.across)
+    first, which = under(call.layer.axes, tensor, call.y, call.across)
     at = first[:, None] + np.arange(tensor.channels)
-    stride = call.p.get("stride_h", 1)
+    stride = call.layer.axes[0][1]
     return access(call, turns + write, reads(0, at, (turns + last)[which], stride))
 
 
@@ -260,7 +260,7 @@ def recomputed(call: KernelCall) -> CallAccess:
     stride = inner.p["stride_h"] * outer.p["stride_h"]
     for turn in range(turns[-1] + 1):
         across = call.across[turns == turn]
-        pixels = under(outer.p, between, call.y, across)[0] // between.channels
+        pixels = under(outer.axes, between, call.y, across)[0] // between.channels
         if not len(pixels):
             continue
         rows, columns = np.unique(pixels // between.width), pixels % between.width
@@ -269,6 +269,6 @@ def recomputed(call: KernelCall) -> CallAccess:
         what = f"layer {call.layer.number}: its second layer reads overwritten pixels"
         require(len(np.unique(places)) == places.size, what)
         for y in rows:
-            at = under(inner.p, call.ins[0], int(y), kept)[0][:, None]
+            at = under(inner.axes, call.ins[0], int(y), kept)[0][:, None]
             read.append(reads(0, at + np.arange(call.ins[0].channels), turn, stride))
     return access(call, turns[:, None], *read)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .elf import FaultError, ImageError
+from .elf import FaultError, ImageError, require
 from .tables import ImageModel, ImagePort
 
 CHANNELS_FIRST, COLUMNS = 1, 4
@@ -43,10 +43,8 @@ def compare(elf: Path, model: ImageModel, reference: Reference, count: int) -> N
     ImageError if one of them cannot be run. Where the runtime computes an operator in float32,
     whose rounding decides between neighbours, a few bytes may differ by STEPS."""
     rng = np.random.default_rng(0)
-    shapes = [(one.tensor.height, one.tensor.width, one.tensor.channels) for one in model.inputs]
-    drawn = [
-        [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes] for _ in range(count)
-    ]
+    shapes = [port.tensor.shape for port in model.inputs]
+    drawn = [[rng.integers(-128, 128, s, np.int8) for s in shapes] for _ in range(count)]
     data = _emulated(elf, b"".join(one.tobytes() for inputs in drawn for one in inputs))
     answers = np.frombuffer(data, np.int8).astype(int)
     near, total = 0, 0
@@ -56,18 +54,15 @@ def compare(elf: Path, model: ImageModel, reference: Reference, count: int) -> N
         for port, values in zip(model.outputs, wanted, strict=True):
             whole = _from_file(values, port).ravel().astype(int)
             answer = answers[total : total + len(whole)]
-            if len(answer) != len(whole):
-                raise FaultError("the image writes fewer bytes than its outputs have")
+            is_complete = len(answer) == len(whole)
+            require(is_complete, "the image writes fewer bytes than its outputs have", FaultError)
             differences = np.abs(answer - whole)
             near, total = near + int(np.count_nonzero(differences)), total + len(whole)
             is_near = reference.is_exact or near > max(count, total // 4)
-            wrong = np.flatnonzero(differences > (0 if is_near else STEPS))
-            if len(wrong):
-                first = wrong[0]
-                raise FaultError(
-                    f"output '{port.name}', byte {first}: {answer[first]} on the emulated core,"
-                    f" {whole[first]} in the file's runtime (input {number} of {count})"
-                )
+            for at in np.flatnonzero(differences > (0 if is_near else STEPS))[:1]:
+                both = f"{answer[at]} on the emulated core, {whole[at]} in the file's runtime"
+                what = f"output '{port.name}', byte {at}: {both}"
+                raise FaultError(f"{what} (input {number} of {count})")
 
 
 def can_run(elf: Path) -> bool:
@@ -96,25 +91,28 @@ def _emulated(elf: Path, inputs: bytes) -> bytes:
         return (folder / "outputs.bin").read_bytes()
 
 
+def _order(port: ImagePort) -> tuple[int, ...]:
+    """Returns the axes of the file, as those of (height, width, channels)."""
+    outer = (1, 0) if port.flags & COLUMNS else (0, 1)
+    return (2, *outer) if port.flags & CHANNELS_FIRST else (*outer, 2)
+
+
 def _to_file(
     values: np.ndarray, port: ImagePort, wanted: tuple[np.dtype[Any], list[int]]
 ) -> np.ndarray:
     """int8 (height, width, channels) in the type and the order of axes of the file."""
     dtype, shape = wanted
-    values = values.transpose(1, 0, 2) if port.flags & COLUMNS else values
-    values = values.transpose(2, 0, 1) if port.flags & CHANNELS_FIRST else values
     if dtype.kind == "f":
         values = (values.astype(np.float32) - port.zero_point) * np.float32(port.scale)
     elif dtype == np.uint8:
         values = (values.astype(np.int16) + 128).astype(np.uint8)
     elif dtype != np.int8:
         raise ImageError(f"an input of the file has {dtype}", "use --inputs 0")
-    return np.ascontiguousarray(values).reshape(shape)
+    return np.ascontiguousarray(values.transpose(_order(port))).reshape(shape)
 
 
 def _from_file(values: np.ndarray, port: ImagePort) -> np.ndarray:
     """The file's output as int8 (height, width, channels), in the order of the image."""
-    outer = [port.tensor.height, port.tensor.width]
     if values.dtype == np.uint8:
         values = (values.astype(np.int16) - 128).astype(np.int8)
     elif values.dtype.kind == "f":
@@ -122,8 +120,6 @@ def _from_file(values: np.ndarray, port: ImagePort) -> np.ndarray:
         values = np.clip(real, -128, 127).astype(np.int8)
     elif values.dtype != np.int8:
         values = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.int8)
-    outer = outer[::-1] if port.flags & COLUMNS else outer
-    if port.flags & CHANNELS_FIRST:
-        values = values.reshape(-1, *outer).transpose(1, 2, 0)
-    values = values.reshape(*outer, port.tensor.channels)
-    return values.transpose(1, 0, 2) if port.flags & COLUMNS else values
+    order = _order(port)
+    shape = [port.tensor.shape[axis] for axis in order]
+    return values.reshape(shape).transpose(np.argsort(order))

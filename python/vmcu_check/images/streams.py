@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .elf import Image, ImageError
+from .elf import Image, require
 from .tables import FOUR, VECTOR, ImageLayer
 
 # A run of at most so many bytes of several rows is copied, and is one run of taps.
@@ -61,10 +61,9 @@ class WeightStream:
 
     def take(self, code: str, count: int) -> np.ndarray:
         """Returns the next `count` numbers, int64."""
-        size = np.dtype(code).itemsize * count
-        data = self.image.read(self.at, size)
-        self.at += size
-        return np.frombuffer(data, f"<{code}").astype(np.int64)
+        values = self.image.array(code, self.at, count)
+        self.at += values.nbytes
+        return values.astype(np.int64)
 
 
 def int32(values: np.ndarray) -> np.ndarray:
@@ -103,20 +102,19 @@ def _blocks(
 ) -> WeightBlock:
     """A group of channels in blocks."""
     blocks: list[WeightBlock] = []
-    more = True
+    more = 1
     while more:
         head = int(stream.take("u4", 1)[0])
-        fast, exact, more = head & 0x3FFF, head >> 16 & 0x7FF, bool(head >> 31)
+        fast, exact, more = head & 0x3FFF, head >> 16 & 0x7FF, head >> 31
         together = TOGETHER[head >> 14 & 3]
-        if not fast + exact or len(blocks) * block > channels:
-            raise ImageError(f"the stream at {stream.address:#x} has a wrong head {head:#x}")
+        has_some = fast + exact and len(blocks) * block <= channels
+        require(has_some, f"the stream at {stream.address:#x} has a wrong head {head:#x}")
         for number in range(fast + exact):
-            start = stream.take("i4", block)
-            some = _taps(stream, block, count, packing)
-            sums = np.abs(np.pad(some, ((0, 0), (0, -count % together))))
-            if together > 1 and sums.reshape(block, -1, together).sum(axis=2).max() > MOST_TOGETHER:
-                raise ImageError(f"too many taps are added up at once at {stream.address:#x}")
             is_fast = number < fast
+            start, some = stream.take("i4", block), _taps(stream, block, count, packing)
+            sums = np.abs(np.pad(some, ((0, 0), (0, -count % together)))).reshape(-1, together)
+            are_small = together == 1 or sums.sum(axis=1).max() <= MOST_TOGETHER
+            require(are_small, f"too many taps are added up at once at {stream.address:#x}")
             if not packing and (is_fast or not head >> 27 & 1):
                 start, some = _apart(start, some)
             multiplier = stream.take("i4", block)
@@ -125,8 +123,8 @@ def _blocks(
             else:
                 other = stream.take("i4", block)
             blocks.append(WeightBlock(some, start, multiplier, other))
-        if not more and (len(blocks) - 1) * block + (head >> 28 & 7) != channels:
-            raise ImageError(f"the stream at {stream.address:#x} is not of {channels} channels")
+    stored = (len(blocks) - 1) * block + (head >> 28 & 7)
+    require(stored == channels, f"the stream at {stream.address:#x} is not of {channels} channels")
     return _first(channels, _joined(blocks))
 
 
@@ -144,27 +142,24 @@ def _runs(taps: np.ndarray, whole: int, run: int, lanes: int) -> np.ndarray:
     wide = -(-run // lanes) * lanes
     count = whole // run
     padded = taps[:, : count * wide].reshape(len(taps), count, wide)
-    if padded[:, :, run:].any() or taps[:, count * wide :].any():
-        raise ImageError("weights behind the last tap of a run are not zero")
+    is_zero = not padded[:, :, run:].any() and not taps[:, count * wide :].any()
+    require(is_zero, "weights behind the last tap of a run are not zero")
     return padded[:, :, :run].reshape(len(taps), -1)
 
 
 def tiled(image: Image, layer: ImageLayer) -> WeightBlock:
     """Convolutions and fully connected layers: groups of blocks of two or four channels."""
-    kind, p, out = layer.kind, layer.p, layer.out
-    lanes = layer.lanes
+    kind, p, lanes, run = layer.kind, layer.p, layer.lanes, layer.p["run"]
     block = FOUR if kind == "dense" or layer.form == "_narrow" or lanes == VECTOR else 2
     whole = p["kernel_h"] * p["kernel_w"] * p["depth"]
-    run = p["run"]
     if p["packed"]:
         run = whole
     elif kind == "dense" and p["kernel_h"] > 1 and p["kernel_h"] * run <= COPIED:
         run *= p["kernel_h"]
-    if not run or whole % run or not p["groups"] or out.channels % p["groups"]:
-        raise ImageError(f"layer {layer.number}: runs of {run} taps of {whole}")
+    is_whole = run and whole % run == 0 and layer.out.channels % p["groups"] == 0
+    require(is_whole, f"layer {layer.number}: runs of {run} taps of {whole}")
+    size, count = layer.out.channels // p["groups"], p["steps"] * lanes
     stream = WeightStream(image, p["stream"])
-    size = out.channels // p["groups"]
-    count = p["steps"] * lanes
     groups = [_blocks(stream, size, block, count, layer.packing) for _ in range(p["groups"])]
     taps, *others = _joined(groups)
     return WeightBlock(_runs(taps, whole, run, lanes), *others)
@@ -172,8 +167,7 @@ def tiled(image: Image, layer: ImageLayer) -> WeightBlock:
 
 def per_tensor(image: Image, layer: ImageLayer) -> WeightBlock:
     """Fully connected layers with one factor: blocks of four channels without factors."""
-    lanes = layer.lanes
-    row, count = layer.ins[0].row, layer.out.channels
+    lanes, row, count = layer.lanes, layer.ins[0].row, layer.out.channels
     stream, blocks = WeightStream(image, layer.p["stream"]), []
     for _ in range(0, count, FOUR):
         start = stream.take("i4", FOUR)
@@ -187,8 +181,8 @@ def per_tensor(image: Image, layer: ImageLayer) -> WeightBlock:
 def strips(image: Image, layer: ImageLayer) -> WeightBlock:
     """Depthwise convolutions of square windows: of each channel a word, weights, a multiplier."""
     p, taps, form = layer.p, layer.p["kernel_w"] ** 2, layer.form
-    if form != f"_{p['kernel_w']}_{p['stride_w']}":
-        raise ImageError(f"layer {layer.number}: the kernel is for another window")
+    is_for_it = form == f"_{p['kernel_w']}_{p['stride_w']}"
+    require(is_for_it, f"layer {layer.number}: the kernel is for another window")
     text = STRIPS[form].split()
     if layer.packing.startswith("_pairs"):
         text = [*map(str, range(taps)), *"." * (-taps % WORD)]
@@ -199,8 +193,8 @@ def strips(image: Image, layer: ImageLayer) -> WeightBlock:
         word, weights = int(stream.take("i4", 1)[0]), np.array([0] * taps + [0, -1])
         raw = stream.take("i1", len(order))
         weights[order[order < taps]] = raw[order < taps]
-        if (raw != weights[order]).any():
-            raise ImageError("bytes of a depthwise channel contradict one another")
+        is_same = (raw == weights[order]).all()
+        require(is_same, "bytes of a depthwise channel contradict one another")
         multiplier, bias, other = stream.take("i4", 1)[0], word >> 8, -1 - (word & 0xFF)
         if word & 0xFF == EXACT:
             rest = WeightStream(image, stream.address + WORD * bias).take("i4", 2)
@@ -212,19 +206,18 @@ def strips(image: Image, layer: ImageLayer) -> WeightBlock:
 
 def any_window(image: Image, layer: ImageLayer) -> WeightBlock:
     """Depthwise convolutions of any window: up to four, or sixteen, channels of a group."""
-    is_vector, p, out = layer.lanes == VECTOR, layer.p, layer.out
-    size, taps = layer.lanes, p["kernel_h"] * p["kernel_w"]
-    group = out.channels if p["run"] else out.channels // max(p["groups"], 1)
-    stream = WeightStream(image, p["stream"])
-    read = _vector_block if is_vector else _four_block
-    blocks: list[WeightBlock] = []
-    for start in range(0, out.channels, group):
-        for first in range(start, start + group, size):
-            many = min(size, start + group - first)
-            blocks.append(_first(many, read(stream, taps)))
-    alone = is_vector and image.read(stream.address, 1)[0] & ALONE
-    if is_vector and not alone and any(_together(one[0].T) == 1 for one in blocks):
-        raise ImageError(f"the first word at {stream.address:#x} lacks a flag")
+    p, size, channels = layer.p, layer.lanes, layer.out.channels
+    group = channels if p["run"] else channels // max(p["groups"], 1)
+    stream, taps = WeightStream(image, p["stream"]), p["kernel_h"] * p["kernel_w"]
+    read = _vector_block if size == VECTOR else _four_block
+    blocks = [
+        _first(min(size, start + group - first), read(stream, taps))
+        for start in range(0, channels, group)
+        for first in range(start, start + group, size)
+    ]
+    alone = size != VECTOR or image.read(stream.address, 1)[0] & ALONE
+    are_more = all(_together(one.weights.T) > 1 for one in blocks) if not alone else True
+    require(are_more, f"the first word at {stream.address:#x} lacks a flag")
     return _joined(blocks)
 
 
@@ -262,10 +255,10 @@ def _vector_block(stream: WeightStream, taps: int) -> WeightBlock:
     multiplier[order] = stream.take("i4", VECTOR)
     other[order] = stream.take("i4" if word & EXACT else "i1", VECTOR)
     most = _together(weights.T)
-    if word >> 8 & 0xFFFF != most or word >> 24 & 0x7F not in (0, min(most, MOST_CODE)):
-        raise ImageError(f"the word {word:#x} of a vector allows more sums than its weights do")
-    if word & LINES and not (other & WHOLE).all():
-        raise ImageError(f"the word {word:#x} of a vector is for other factors")
+    is_most = word >> 8 & 0xFFFF == most and word >> 24 & 0x7F in (0, min(most, MOST_CODE))
+    require(is_most, f"the word {word:#x} of a vector allows more sums than its weights do")
+    is_of_lines = not word & LINES or (other & WHOLE).all()
+    require(is_of_lines, f"the word {word:#x} of a vector is for other factors")
     return WeightBlock(weights, bias, multiplier, other)
 
 

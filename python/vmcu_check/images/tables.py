@@ -11,6 +11,7 @@ from typing import Any
 
 from . import structs
 from .elf import ContainerImage, Image, ImageError, LinkedImage, require
+from .nodes import POINT, Axes
 
 INIT, MODEL_NAME = r"vmcu_init(_pools)?(?P<options>_with.*)?", "_model"
 ON_STACK = 0xFFFFFFFF
@@ -18,6 +19,7 @@ TAKE = 0xFF
 FOUR, VECTOR = 4, 16
 # Numbers of tensors between the two layers of a recomputation: from here on, by layer.
 BETWEEN = 1 << 16
+SIDES = "kernel_h stride_h dilation_h pad_top", "kernel_w stride_w dilation_w pad_left"
 # A kernel's name, its form and the suffix of its packing.
 _NAME = re.compile(
     r"(?P<kernel>vmcu_(?P<kind>dense|conv|pointwise|depthwise|grouped|\w+?)"
@@ -42,6 +44,10 @@ class ImageTensor:
     def row(self) -> int:
         """Bytes of a row."""
         return self.width * self.channels
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.height, self.width, self.channels
 
     @property
     def bytes(self) -> int:
@@ -69,6 +75,13 @@ class ImageLayer:
     columns: int
     splits: int
     within: tuple[ImageLayer, ...] = ()
+
+    @property
+    def axes(self) -> Axes:
+        """The window; of a layer without one, a pixel."""
+        if "kernel_h" not in self.p:
+            return POINT
+        return tuple(tuple(self.p[name] for name in side.split()) for side in SIDES)
 
     @property
     def across(self) -> int:

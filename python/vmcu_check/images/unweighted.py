@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .elf import FaultError, Image
-from .nodes import FileNode
-from .scaling import scaled
+from .elf import FaultError, Image, require
+from .nodes import FileNode, scaled
 from .tables import ImageLayer, ImageModel
 
 TOLERANCE = 1e-6
@@ -30,20 +29,12 @@ def check(model: ImageModel, nodes: Sequence[FileNode]) -> int:
     """
     compared = 0
     for layer in model.layers:
-        kind = layer.kind
-        alike = {"add": "sum", "softmax_tflite": "softmax", "softmax_onnx": "softmax"}.get(
-            kind, "mean" if kind.startswith("average_pool") else ""
-        )
-        mine = [node for node in nodes if node.kind == alike]
-        if not alike or not mine:
-            continue
-        fits = {"sum": _is_sum, "mean": _is_mean, "softmax": _is_softmax}[alike]
-        if not any(fits(model.image, layer, node) for node in mine):
-            raise FaultError(
-                f"layer {layer.number} ({layer.kernel}): its constants are those of no {alike} in"
-                " the file"
-            )
-        compared += 1
+        kind, fits = KINDS.get(layer.kind, ("", _is_sum))
+        mine = [node for node in nodes if node.kind == kind]
+        is_one = any(fits(model.image, layer, node) for node in mine)
+        what = f"layer {layer.number} ({layer.kernel}): its constants are those of no {kind}"
+        require(is_one or not mine, f"{what} in the file", FaultError)
+        compared += is_one
     return compared
 
 
@@ -92,7 +83,14 @@ def _is_mean(image: Image, layer: ImageLayer, node: FileNode) -> bool:
 
 
 def _is_softmax(image: Image, layer: ImageLayer, node: FileNode) -> bool:
-    table = np.frombuffer(image.read(layer.p["exp"], 4 * ENTRIES), "<u4").astype(np.float64)
+    table = image.array("u4", layer.p["exp"], ENTRIES).astype(np.float64)
     wanted = np.exp(-node.scales[0] * np.arange(ENTRIES))
     first = table[0] if layer.kernel.endswith("onnx") else 2.0**31
     return bool((np.abs(table / max(first, 1.0) - wanted) <= TOLERANCE).all())
+
+
+KINDS = {
+    "add": ("sum", _is_sum),
+    **dict.fromkeys(("average_pool", "average_pool_sum"), ("mean", _is_mean)),
+    **dict.fromkeys(("softmax_tflite", "softmax_onnx"), ("softmax", _is_softmax)),
+}
