@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,10 +52,11 @@ class ImageSymbol:
     is_function: bool
 
 
-class Image(ABC):
-    """Loaded bytes. Pointers have `word` bytes."""
+class Image:
+    """Loaded bytes. Pointers have `word` bytes. functions: names, by pointer."""
 
-    word: int = 4
+    word: int
+    functions: dict[int, str]
 
     def __init__(self, segments: Iterable[tuple[int, bytes]]):
         self.segments = [(address, memoryview(data)) for address, data in segments]
@@ -84,7 +84,8 @@ class Image(ABC):
     def structs(self, members: str, address: int, count: int) -> list[dict[str, Any]]:
         """Returns `count` structs of a table."""
         layout = structs.layout(members, self.word)
-        return structs.decode(layout, self.read(address, layout.itemsize * count))
+        rows = np.frombuffer(self.read(address, layout.itemsize * count), layout).tolist()
+        return [dict(zip(layout.names or (), row, strict=True)) for row in rows]
 
     def array(self, code: str, address: int, count: int) -> np.ndarray:
         """Returns `count` integers of an array, of a type of numpy."""
@@ -94,9 +95,10 @@ class Image(ABC):
         """Returns the integers of an array."""
         return tuple(self.array(code, address, count).tolist())
 
-    @abstractmethod
     def function_at(self, pointer: int) -> str:
         """Returns the name of the kernel that a table names."""
+        require(pointer in self.functions, f"a layer's kernel at {pointer:#x} is no function")
+        return self.functions[pointer]
 
 
 class LinkedImage(Image):
@@ -115,25 +117,19 @@ class LinkedImage(Image):
 
     def _read(self, elf: ELFFile) -> None:
         require(elf.little_endian, "vmcu supports little-endian cores only")
-        self.word, self.thumb = elf.elfclass // 8, THUMB * (elf["e_machine"] == "EM_ARM")
+        self.word, thumb = elf.elfclass // 8, THUMB * (elf["e_machine"] == "EM_ARM")
         loads = (part for part in elf.iter_segments("PT_LOAD") if part["p_filesz"])
         super().__init__((int(part["p_vaddr"]), part.data()) for part in loads)
         table: Any = elf.get_section_by_name(".symtab")
-        self.symbols: dict[str, ImageSymbol] = {}
+        self.symbols, self.functions = dict[str, ImageSymbol](), {}
         for one in [] if table is None else table.iter_symbols():
             if one.name and one["st_shndx"] != "SHN_UNDEF":
-                is_function = one["st_info"]["type"] == "STT_FUNC"
-                address = int(one["st_value"]) & ~(self.thumb * is_function)
+                is_function, address = one["st_info"]["type"] == "STT_FUNC", int(one["st_value"])
+                if is_function:
+                    address &= ~thumb
+                    self.functions[address + thumb] = one.name
                 size = int(one["st_size"])
                 self.symbols[one.name] = ImageSymbol(one.name, address, size, is_function)
-        every = self.symbols.values()
-        self._functions = {one.address: one.name for one in every if one.is_function}
-
-    def function_at(self, pointer: int) -> str:
-        """Returns the name of the global function at a pointer's address."""
-        name = self._functions.get(pointer - self.thumb, "")
-        require(name, f"a layer's kernel at {pointer:#x} is no function")
-        return name
 
 
 class ContainerImage(Image):
@@ -142,6 +138,7 @@ class ContainerImage(Image):
     def __init__(self, data: bytes):
         """Raises ImageError if the file is incomplete or damaged."""
         super().__init__([(0, data)])
+        self.word = 4
         (header,) = self.structs(structs.CONTAINER_FILE, 0, 1)
         (self.model,) = self.structs(structs.CONTAINER_MODEL, MODEL_AT, 1)
         digest = hashlib.sha256(data[:DIGEST_AT] + data[MODEL_AT : header["size"]]).digest()
@@ -149,15 +146,10 @@ class ContainerImage(Image):
             raise ImageError("the container's digest is wrong", "build it again")
         count, kernels = self.model["kernel_count"], self.model["kernels"]
         pairs = self.structs(structs.CONTAINER_KERNEL, kernels, count)
-        self.kernels = [self.text(pair["name"]) for pair in pairs]
+        self.functions = {number: self.text(pair["name"]) for number, pair in enumerate(pairs)}
         self.model["chunk_count"] = int(header["major"] == 3)
         if header["major"] > 1:
             self.model["stream"] = STREAM_AT * any(self.numbers("H", STREAM_AT + ROWS, 1))
-
-    def function_at(self, pointer: int) -> str:
-        """Returns the name of a kernel by its number."""
-        require(pointer < len(self.kernels), f"the container has no kernel {pointer}")
-        return self.kernels[pointer]
 
 
 def read(path: Path) -> LinkedImage | ContainerImage:

@@ -124,17 +124,15 @@ class OnnxFile:
 
 def _form(node: onnx.NodeProto, values: np.ndarray) -> tuple[str, Axes, np.ndarray]:
     """Returns the kind and the window of a layer, and its weights (channels, ...)."""
-    attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+    given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
     if "Conv" not in node.op_type:
-        return "dense", POINT, values if attributes.get("transB", 0) else values.T
-    values, ones = values[:, :, None] if values.ndim == 3 else values, [1, 1]
-    strides, dilations = (
-        [*ones, *attributes.get(name, ones)][-2:] for name in ("strides", "dilations")
-    )
-    pads = attributes.get("pads", (0,) * 4)
+        return "dense", POINT, values if given.get("transB", 0) else values.T
+    values = values[:, :, None] if values.ndim == 3 else values
+    steps = [[1, 1, *given.get(name, ())][-2:] for name in ("strides", "dilations")]
+    pads = given.get("pads", ())
     pads = [0, 0, *pads[: len(pads) // 2]][-2:]
-    axes = tuple(zip(values.shape[2:], strides, dilations, pads, strict=True))
-    is_depthwise = attributes.get("group", 1) > 1 and values.shape[1] == 1
+    axes = tuple(zip(values.shape[2:], *steps, pads, strict=True))
+    is_depthwise = given.get("group", 1) > 1 and values.shape[1] == 1
     return "depthwise" if is_depthwise else "conv", axes, values.transpose(0, 2, 3, 1)
 
 

@@ -134,13 +134,8 @@ def windows(
 
 def _tiles(columns: int, most: int, descending: bool) -> np.ndarray:
     """int64 (columns,): the tile of each pixel: `most` pixels each, halved until they fit."""
-    tile, at, number = np.zeros(columns, np.int64), 0, 0
-    while at < columns:
-        while most > columns - at:
-            most //= 2
-        tile[at : at + most] = number
-        at, number = at + most, number + 1
-    return tile[::-1] if descending else tile
+    sizes = [most] * (columns // most) + [size for size in (2, 1) if columns % most & size]
+    return np.repeat(np.arange(len(sizes)), sizes)[:: -1 if descending else 1]
 
 
 @rule("conv pointwise")

@@ -91,9 +91,3 @@ def layout(members: str, word: int) -> np.dtype[Any]:
     return np.dtype(
         [(name, f"u{word}" if kind == "p" else kind) for name, kind in pairs], align=True
     )
-
-
-def decode(kind: np.dtype[Any], data: bytes) -> list[dict[str, Any]]:
-    """Returns the members of each struct in `data`."""
-    names = kind.names or ()
-    return [dict(zip(names, row, strict=True)) for row in np.frombuffer(data, kind).tolist()]

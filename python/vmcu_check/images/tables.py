@@ -225,11 +225,8 @@ class ImageModel:
             is_alone = not one["schedule"] and one["count"] == 1
             require(count or is_alone, f"stage {number} has no schedule")
             for part in self.image.structs(structs.PART, one["parts"], count):
-                start, length = one["schedule"] + part["start"], part["length"]
-                entries = self.image.numbers("B", start, length)
-                are_there = {*entries} <= {*range(one["count"]), TAKE}
-                require(are_there, f"stage {number}'s schedule names a layer of another")
-                parts.append((entries, part["times"]))
+                at = one["schedule"] + part["start"]
+                parts.append((self.image.numbers("B", at, part["length"]), part["times"]))
             layers = self.layers[first:behind]
             yield ImageStage(number, layers, one["taken"], one["progress"], tuple(parts))
         count = len(self.layers)
@@ -237,8 +234,6 @@ class ImageModel:
 
     def _ports(self, side: str) -> tuple[ImagePort, ...]:
         ports = self._table(structs.PORT, side)
-        are_there = all(one["tensor"] < len(self.tensors) for one in ports)
-        require(are_there, f"an {side} names a tensor that is not there")
         for one in ports:
             one |= {"name": self.image.text(one["name"]), "tensor": self.tensors[one["tensor"]]}
         return tuple(ImagePort(**one) for one in ports)
