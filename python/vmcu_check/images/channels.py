@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .nodes import INT8_MAX, INT8_MIN, FileNode, scaled
+from .model_file import FileNode
+from .scaling import INT8_MAX, INT8_MIN, scaled
 
 
 @dataclass(frozen=True)

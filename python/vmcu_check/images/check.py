@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import constants, onnx_file, run, tflite_file, unweighted
+from . import constants, model_file, run, unweighted
 from .elf import ImageError, read
-from .nodes import FileNode
 from .tables import MODEL_NAME, ImageModel, roots
 from .walk import check_plan
 
@@ -82,21 +81,8 @@ def _check(model: ImageModel, file: Path | None) -> Verdict:
     hops, compared = check_plan(model), 0
     alone: tuple[str, ...] = ()
     if file is not None:
-        nodes = _read(file)
+        nodes = [*model_file.read(file)]
         layers, others = constants.compare(model, [node for node in nodes if node.weights.size])
         compared = len(layers) + unweighted.check(model, nodes)
         alone = tuple(f"layer {one.number} ({one.kernel})" for one in others)
     return Verdict(model.symbol, model.pools, len(model.layers), hops, compared, alone, 0)
-
-
-def _read(path: Path) -> list[FileNode]:
-    """Returns the nodes of a model file, in its order.
-
-    Raises ImageError if the file is neither .tflite nor .onnx, or damaged.
-    """
-    try:
-        data = path.read_bytes()
-        return [*(tflite_file if data[4:8] == b"TFL3" else onnx_file).nodes(data)]
-    except Exception as error:  # Readers of damaged files raise whatever they like.
-        reason = f"'{path}' cannot be read: {error}"
-        raise ImageError(reason, "pass the .tflite or .onnx") from error

@@ -10,10 +10,11 @@ import numpy as np
 
 from . import streams
 from .channels import FileChannels, after, without
-from .elf import FaultError, require
-from .nodes import INT8_MAX, INT8_MIN, Axes, FileNode, fixed_point
+from .elf import FaultError, prove
+from .model_file import FileNode
+from .scaling import INT8_MAX, INT8_MIN, fixed_point
 from .streams import WHOLE, WeightBlock, int32
-from .tables import ImageLayer, ImageModel
+from .tables import Axes, ImageLayer, ImageModel
 
 # Below a line's adjustment, in its word.
 STEP = 256
@@ -112,7 +113,7 @@ def _layer(layer: ImageLayer, emitted: WeightBlock, node: FileNode) -> None:
         ("the range of the output", bounds, node.bounds or bounds),
         ("the flag of float32 factors", p.get("is_float", node.is_float), node.is_float),
     ):
-        require(mine == wanted, f"{where}: {what} is {mine}, {wanted} in the file", FaultError)
+        prove(mine == wanted, f"{where}: {what} is {mine}, {wanted} in the file")
     wanted_bias = node.bias - node.zeros[0] * node.weights.sum(axis=1)
     _same(where, "bias", emitted.bias, int32(wanted_bias))
     if node.is_float:
@@ -174,5 +175,4 @@ def _lines(where: str, emitted: WeightBlock, node: FileNode, layer: ImageLayer) 
             )
             is_wrong = not more[first <= high].all() or bool(less[first > low].any())
             is_wrong |= multiplier <= 0 or bool(word & WHOLE) != is_whole
-        what = f"{where}: the factor of channel {channel} is not the file's {scale}"
-        require(not is_wrong, what, FaultError)
+        prove(not is_wrong, f"{where}: the factor of channel {channel} is not the file's {scale}")

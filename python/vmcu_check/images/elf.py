@@ -36,10 +36,16 @@ class FaultError(ImageError):
         super().__init__(message, "build and link it again; if the fault stays, report it")
 
 
-def require(holds: object, message: str, error: type[ImageError] = ImageError) -> None:
-    """Raises an error unless a condition holds."""
+def require(holds: object, message: str) -> None:
+    """Raises ImageError unless a condition holds."""
     if not holds:
-        raise error(message)
+        raise ImageError(message)
+
+
+def prove(holds: object, message: str) -> None:
+    """Raises FaultError unless a condition holds."""
+    if not holds:
+        raise FaultError(message)
 
 
 @dataclass(frozen=True)

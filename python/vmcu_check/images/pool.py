@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .elf import FaultError, require
+from .elf import prove
 from .tables import ImageModel, ImageTensor
 
 POOL_NUMBER = 28
@@ -38,8 +38,7 @@ class PoolKeys:
         """Returns empty pools; raises FaultError if the overhang of one that rotates is short."""
         size = sum(model.pools)
         pool = cls(model, np.full(size, EMPTY, np.int64), np.full(size, LATE, np.int64))
-        what = f"a circle of {model.circle} bytes in a pool of {size}"
-        require(model.circle <= size, what, FaultError)
+        prove(model.circle <= size, f"a circle of {model.circle} bytes in a pool of {size}")
         for tensor in model.tensors if model.circle else ():
             begins, most = np.zeros(1, np.int64), tensor.ring
             if tensor.ring > size - model.circle + 1:
@@ -54,7 +53,7 @@ class PoolKeys:
         """Returns the start and the size of the pool of an address, and the offset in it."""
         pools = self.model.pools
         number = at >> POOL_NUMBER if len(pools) > 1 else 0
-        require(number < len(pools), f"there is no pool {number}", FaultError)
+        prove(number < len(pools), f"there is no pool {number}")
         size = self.model.circle or pools[number]
         return sum(pools[:number]), size, at - (number << POOL_NUMBER)
 
@@ -62,7 +61,7 @@ class PoolKeys:
         """Returns the places of bytes of a tensor."""
         start, size, base = self.circle(tensor.base)
         what = f"tensor {tensor.number} is outside the pool of {size} bytes"
-        require(0 < tensor.ring <= size and base < size, what, FaultError)
+        prove(0 < tensor.ring <= size and base < size, what)
         places: np.ndarray = start + (base + (at + tensor.phase) % tensor.ring) % size
         return places
 
@@ -80,8 +79,7 @@ class PoolKeys:
             # Origins are multiples of a unit, and the farthest one is in front of the end.
             unit = math.gcd(self.model.step, end)
             behind = size - unit + at % unit - (self.model.pools[0] - end)
-        is_inside = behind <= 0 and at < end + (size == 0)
-        require(is_inside, f"{what} ends {behind} bytes behind the pool", FaultError)
+        prove(behind <= 0 and at < end + (size == 0), f"{what} ends {behind} bytes behind the pool")
         return start + (at + np.arange(size)) % end
 
     def name(self, key: int) -> str:

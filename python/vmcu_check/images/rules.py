@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .elf import require
-from .nodes import Axes
-from .tables import FOUR, VECTOR, ImageLayer, ImageTensor
+from .tables import FOUR, VECTOR, Axes, ImageLayer, ImageTensor
 
 # Channels that kernels compute together; all of them.
 EIGHT, ALL = 8, 1 << 16

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .elf import FaultError, ImageError, require
+from .elf import FaultError, ImageError, prove
 from .tables import ImageModel, ImagePort
 
 CHANNELS_FIRST, COLUMNS = 1, 4
@@ -54,8 +54,7 @@ def compare(elf: Path, model: ImageModel, reference: Reference, count: int) -> N
         for port, values in zip(model.outputs, wanted, strict=True):
             whole = _from_file(values, port).ravel().astype(int)
             answer = answers[total : total + len(whole)]
-            is_complete = len(answer) == len(whole)
-            require(is_complete, "the image writes fewer bytes than its outputs have", FaultError)
+            prove(len(answer) == len(whole), "the image writes fewer bytes than its outputs have")
             differences = np.abs(answer - whole)
             near, total = near + int(np.count_nonzero(differences)), total + len(whole)
             is_near = reference.is_exact or near > max(count, total // 4)

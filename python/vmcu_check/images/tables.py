@@ -11,7 +11,6 @@ from typing import Any
 
 from . import structs
 from .elf import ContainerImage, Image, ImageError, LinkedImage, require
-from .nodes import POINT, Axes
 
 INIT, MODEL_NAME = r"vmcu_init(_pools)?(?P<options>_with.*)?", "_model"
 ON_STACK = 0xFFFFFFFF
@@ -19,6 +18,9 @@ TAKE = 0xFF
 FOUR, VECTOR = 4, 16
 # Numbers of tensors between the two layers of a recomputation: from here on, by layer.
 BETWEEN = 1 << 16
+# Rows, then columns: taps, stride, dilation and padding in front.
+Axes = tuple[tuple[int, ...], ...]
+POINT: Axes = ((1, 1, 1, 0),) * 2
 SIDES = "kernel_h stride_h dilation_h pad_top", "kernel_w stride_w dilation_w pad_left"
 # A kernel's name, its form and the suffix of its packing.
 _NAME = re.compile(

@@ -13,7 +13,7 @@ import numpy as np
 
 # The import registers the rules of this module.
 from . import moves  # noqa: F401
-from .elf import FaultError, require
+from .elf import FaultError, prove, require
 from .pool import EMPTY, LATE, PROGRESS, SCRATCH, SUMS, TENSOR_KEY, PoolKeys
 from .rules import RULES, CallAccess, CallReads, KernelCall
 from .scratch import scratch_bytes
@@ -79,7 +79,7 @@ class ImageReplay:
             self.pool.keys[:] = EMPTY
         for port in () if model.streamed or model.elsewhere else model.inputs:
             is_whole = port.tensor.ring >= port.tensor.bytes
-            require(is_whole, f"input '{port.name}' is larger than its ring buffer", FaultError)
+            prove(is_whole, f"input '{port.name}' is larger than its ring buffer")
             self._store(port.tensor, np.arange(port.tensor.bytes), f"'{port.name}'")
         for stage in model.stages:
             self._stage(stage)
@@ -110,8 +110,7 @@ class ImageReplay:
             if entry == TAKE:
                 self._take(stage.taken)
                 continue
-            is_kept = (self.pool.keys[progress] == mark).all()
-            require(is_kept, f"{what} is overwritten", FaultError)
+            prove((self.pool.keys[progress] == mark).all(), f"{what} is overwritten")
             self._next(stage.layers[entry])
 
     def _entries(self, stage: ImageStage) -> Iterator[int]:
@@ -129,8 +128,7 @@ class ImageReplay:
         if stream and number in self.unbounded:
             end, first = stream.calls[number], stream.again[number]
             call = made if made < end else first + (made - first) % (end - first)
-        what = f"layer {number} is called more often than its rows allow"
-        require(call < most, what, FaultError)
+        prove(call < most, f"layer {number} is called more often than its rows allow")
         y, x = call // layer.across, call % layer.across * layer.columns
         end = min(x + layer.columns, layer.width)
         while x < end:
@@ -145,8 +143,7 @@ class ImageReplay:
                 first = (y * tensor.width + x) * tensor.channels
                 left = tensor.ring - (first + tensor.phase) % tensor.ring
                 columns = min(columns, left // tensor.channels)
-        what = f"layer {layer.number}: a ring buffer's end splits a pixel"
-        require(columns, what, FaultError)
+        prove(columns, f"layer {layer.number}: a ring buffer's end splits a pixel")
         return columns
 
     def _take(self, columns: int) -> None:
@@ -227,22 +224,19 @@ class ImageReplay:
         whole = behind % tensor.row == 0
         if splits:
             whole |= ((behind + tensor.phase) % tensor.ring == 0) & (behind % tensor.channels == 0)
-        what = f"{where} reads a row of tensor {tensor.number} that an end splits"
-        require(whole.all(), what, FaultError)
+        prove(whole.all(), f"{where} reads a row of tensor {tensor.number} that an end splits")
         return places
 
     def _check_inside(self, tensor: ImageTensor, at: np.ndarray, what: str) -> None:
         is_inside = at.min() >= 0 and (at.max() < tensor.bytes or tensor.number in self.endless)
-        what = f"{what} byte {at.max()} of tensor {tensor.number}, behind its end"
-        require(is_inside, what, FaultError)
+        prove(is_inside, f"{what} byte {at.max()} of tensor {tensor.number}, behind its end")
 
     def _check_written(self, tensor: ImageTensor, at: np.ndarray, where: str) -> None:
         self._check_inside(tensor, at, f"{where} writes")
         ends = np.array([at.min(), at.max()])
         (distance,) = self.pool.distances(self.pool.places(tensor, ends))
         is_whole = distance == ends[1] - ends[0] or tensor.row < len(at)
-        what = f"{where} writes columns of tensor {tensor.number} that an end splits"
-        require(is_whole, what, FaultError)
+        prove(is_whole, f"{where} writes columns of tensor {tensor.number} that an end splits")
 
     def _in_time(self, read: Read, where: str) -> None:
         """No byte is read in a later step than it is overwritten in."""
@@ -257,20 +251,19 @@ class ImageReplay:
         """Scratch memory shares no byte with the tensors of a call."""
         layer, pool, size = call.layer, self.pool, scratch_bytes(call.layer)
         if layer.scratch == ON_STACK:
-            what = f"{where} uses {size} bytes of scratch on the stack"
-            require(size <= STACK_SCRATCH, what, FaultError)
+            prove(size <= STACK_SCRATCH, f"{where} uses {size} bytes of scratch on the stack")
             return
         run = pool.contiguous(layer.scratch, size, f"{where}: scratch memory")
         mark = SUMS - layer.number
         is_kept = not access.appends or call.y == call.x == 0 or (pool.keys[run] == mark).all()
-        require(is_kept, f"{where}: the sums in scratch memory are overwritten", FaultError)
+        prove(is_kept, f"{where}: the sums in scratch memory are overwritten")
         pool.when[run] = -1
         self._in_time(read, where)
         pool.when[run] = LATE
         pool.keys[run] = mark if access.appends else SCRATCH
         if len(access.written) and not access.appends:
             is_apart = not np.isin(pool.places(call.out, access.written), run).any()
-            require(is_apart, f"{where} writes its output into scratch memory", FaultError)
+            prove(is_apart, f"{where} writes its output into scratch memory")
 
     def _store(self, tensor: ImageTensor, at: np.ndarray, what: str, shift: int = 0) -> None:
         """Bytes that the caller writes."""
@@ -286,7 +279,7 @@ def _check_layer(layer: ImageLayer) -> None:
         is_small = one.p.get("kernel_h", 1) * one.p.get("kernel_w", 1) <= MOST_TAPS
         require(is_small, f"{what}: a window has more than {MOST_TAPS} taps")
     is_word = layer.scratch == ON_STACK or layer.scratch % WORD == 0
-    require(is_word, f"{what}: its scratch memory begins at no word", FaultError)
+    prove(is_word, f"{what}: its scratch memory begins at no word")
     if not layer.within:
         return
     (inner, _), p = layer.within, layer.p
@@ -302,7 +295,7 @@ def _check_layer(layer: ImageLayer) -> None:
         ),
         (splits == [not p["by_pixel"], True], "its layers find no end of a ring buffer"),
     ):
-        require(holds, f"{what}: {fault}", FaultError)
+        prove(holds, f"{what}: {fault}")
 
 
 def check_plan(model: ImageModel) -> int:

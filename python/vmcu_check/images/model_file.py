@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes of a model file whose constants are compared with those of an image, read with the
+packages of the formats alone."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import tflite
+from onnx import numpy_helper
+from tflite import ActivationFunctionType, TensorType
+
+from .elf import ImageError
+from .scaling import INT8_MAX, INT8_MIN
+from .tables import POINT, Axes
+
+# Real bounds of an output.
+Bounds = tuple[float, float]
+UNBOUNDED: Bounds = (-math.inf, math.inf)
+NO_WEIGHTS = np.zeros((0, 0), np.int64)
+
+
+@dataclass(frozen=True)
+class FileTensor:
+    """A quantised tensor. values: int64, None for an activation; scale, zero: by channel, or one.
+    Values and zeros of uint8 are those of int8."""
+
+    values: np.ndarray | None
+    scale: np.ndarray
+    zero: np.ndarray
+    is_unsigned: bool
+
+    @classmethod
+    def of(
+        cls, values: np.ndarray | None, scale: np.ndarray, zero: np.ndarray, is_unsigned: bool
+    ) -> FileTensor:
+        """Returns a tensor of uint8 or int8 as int8."""
+        shift = 128 * is_unsigned
+        values = None if values is None else values.astype(np.int64) - shift
+        zero = np.atleast_1d(zero).astype(np.int64) - shift
+        return cls(values, np.atleast_1d(scale), zero, is_unsigned)
+
+
+@dataclass(frozen=True)
+class FileNode:
+    """A node of the file. kind: "sum", "mean", "softmax", or of a layer with weights "conv",
+    "depthwise" or "dense".
+
+    scales, zeros: of its inputs and its output, zeros as int8; of softmax, the first scale times
+    beta. is_float: factors are float32, as in .onnx; is_unsigned: its bytes are uint8 in the file.
+
+    Of a layer with weights, scales are factors of sums, by channel: float64, or float32 of .onnx.
+    weights: int64 (channels, taps), taps by row, column and input channel of the window; bias:
+    int64 (channels,), in units of input scale times weight scale, without the input's zero point.
+    bounds: of the output, as int8; None where nodes behind it may narrow them.
+    """
+
+    kind: str
+    name: str
+    scales: np.ndarray
+    zeros: tuple[int, ...]
+    is_float: bool
+    is_unsigned: bool
+    axes: Axes
+    weights: np.ndarray
+    bias: np.ndarray
+    bounds: tuple[int, ...] | None
+
+    @classmethod
+    def of(cls, kind: str, name: str, ends: Sequence[FileTensor], axes: Axes = POINT) -> FileNode:
+        """Returns a node without weights. Scales of float32 are those of .onnx."""
+        scales = np.array([end.scale[0] for end in ends])
+        zeros = tuple(int(end.zero[0]) for end in ends)
+        flags = scales.dtype == np.float32, ends[0].is_unsigned
+        return cls(kind, name, scales, zeros, *flags, axes, NO_WEIGHTS, NO_WEIGHTS, None)
+
+    def with_weights(
+        self, weights: FileTensor, bias: np.ndarray | None, bounds: Bounds | None
+    ) -> FileNode:
+        """Returns a node with one input with its weights (channels, ...)."""
+        assert weights.values is not None
+        count, limits = len(weights.values), None
+        if bounds is not None:
+            ends = np.rint(np.array(bounds) / float(self.scales[1])) + self.zeros[1]
+            limits = tuple(np.clip(ends, INT8_MIN, INT8_MAX).astype(int).tolist())
+        bias = np.zeros(1, np.int64) if bias is None else bias.astype(np.int64).ravel()
+        return replace(
+            self,
+            scales=np.broadcast_to(self.scales[0] * weights.scale / self.scales[1], count),
+            weights=weights.values.reshape(count, -1) - weights.zero.reshape(-1, 1),
+            bias=np.broadcast_to(bias, count),
+            bounds=limits,
+        )
+
+    @property
+    def taps(self) -> np.ndarray:
+        """int64 (channels, places of the window, channels of an input)."""
+        (rows, *_), (columns, *_) = self.axes
+        return self.weights.reshape(len(self.weights), rows * columns, -1)
+
+
+# Between DequantizeLinear and QuantizeLinear: the kind, and inputs that are tensors.
+ONNX_KINDS = {
+    "Add": ("sum", 2),
+    "Softmax": ("softmax", 1),
+    **dict.fromkeys(("AveragePool", "GlobalAveragePool", "ReduceMean"), ("mean", 1)),
+    **dict.fromkeys(("Conv", "Gemm", "MatMul"), ("", 2)),
+}
+# Inputs of operators with weights: of the output's scale, and of the bias.
+ONNX_WEIGHTED = {"QLinearConv": (6, 8), "QLinearMatMul": (6, 9), "QGemm": (7, 6)}
+# Nodes that change no byte of what they get, or only cut it.
+ONNX_CUTTING = [
+    "Relu",
+    "Clip",
+    "Identity",
+    "Reshape",
+    "Flatten",
+    "Squeeze",
+    "Unsqueeze",
+    "Transpose",
+]
+MOST_BETWEEN = 8
+# Inputs and output, None for what is no quantised tensor; the bias; bounds of the output.
+Parts = tuple[list[FileTensor | None], np.ndarray | None, Bounds]
+
+
+class OnnxFile:
+    """Convolutions and matrix products between DequantizeLinear and QuantizeLinear nodes, those of
+    the operators QLinearConv, QLinearMatMul and QGemm, and nodes without weights."""
+
+    def __init__(self, data: bytes):
+        graph = onnx.load_model_from_string(data).graph
+        self.parts: Sequence[Any] = graph.node
+        self.constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+        self.makers = {name: node for node in graph.node for name in node.output}
+        self.users: dict[str, list[onnx.NodeProto]] = defaultdict(list)
+        for node in graph.node:
+            if node.op_type == "Constant" and node.attribute[0].name == "value":
+                self.constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+            for name in node.input:
+                self.users[name].append(node)
+
+    def _tensor(self, names: list[str]) -> FileTensor | None:
+        """Returns a tensor of these inputs: values, scale and zero point."""
+        values, scale, zero = (self.constants.get(name) for name in (*names, "")[:3])
+        if len(names) < 3:
+            zero = np.zeros((), np.uint8 if values is None else values.dtype)
+        if scale is None or zero is None:
+            return None
+        return FileTensor.of(values, scale.astype(np.float32), zero, zero.dtype == np.uint8)
+
+    def _source(self, name: str) -> FileTensor | None:
+        """Returns the tensor that DequantizeLinear reads."""
+        node = self.makers.get(name)
+        while node is not None and node.op_type in ONNX_CUTTING:
+            node = self.makers.get(node.input[0])
+        is_found = node is not None and node.op_type == "DequantizeLinear"
+        return self._tensor([*node.input]) if node is not None and is_found else None
+
+    def _target(self, name: str) -> tuple[FileTensor | None, str, Bounds]:
+        """Returns the tensor of the QuantizeLinear behind a value, past nodes that only cut it and
+        one Add; the Add's addend, and real bounds."""
+        addend, bounds = "", UNBOUNDED
+        for _ in range(MOST_BETWEEN):
+            if len(self.users[name]) != 1:
+                break
+            (user,) = self.users[name]
+            if user.op_type == "QuantizeLinear":
+                return self._tensor(["", *user.input[1:]]), addend, bounds
+            if user.op_type == "Add" and not addend:
+                addend = next((one for one in user.input if one != name), "")
+            elif user.op_type not in ONNX_CUTTING:
+                break
+            if user.op_type == "Relu":
+                bounds = (0.0, math.inf)
+            elif user.op_type == "Clip":
+                ends = (self.constants.get(one) for one in (*user.input[1:], "", "")[:2])
+                pairs = zip(ends, UNBOUNDED, strict=True)
+                low, high = (none if end is None else float(end) for end, none in pairs)
+                bounds = low, high
+            name = user.output[0]
+        return None, "", UNBOUNDED
+
+    def _operator(self, node: onnx.NodeProto) -> Parts:
+        """Returns the tensors of one of ONNX_WEIGHTED, the bias and bounds."""
+        names, (at, of_bias) = [*node.input], ONNX_WEIGHTED[node.op_type]
+        ends = [self._tensor(some) for some in (names[:3], names[3:6], ["", *names[at : at + 2]])]
+        bias = self.constants.get(names[of_bias]) if len(names) > of_bias else None
+        return ends, bias, UNBOUNDED
+
+    def _dequantized(self, node: onnx.NodeProto) -> Parts:
+        """Returns the tensors around a node, the bias of one with weights, and bounds."""
+        ends = [self._source(name) for name in node.input[: ONNX_KINDS[node.op_type][1]]]
+        out, addend, bounds = self._target(node.output[0])
+        name = (*node.input, addend, addend)[2]
+        quantised, bias = self._source(name), self.constants.get(name)
+        if quantised is not None:
+            bias = quantised.values
+        elif bias is not None and ends[0] is not None and ends[1] is not None:
+            bias = np.rint(bias / (ends[0].scale.astype(np.float64) * ends[1].scale))
+        return [*ends, out], bias, bounds
+
+    def read(self, node: onnx.NodeProto) -> Iterator[FileNode]:
+        """Yields a node if its operator is known and its tensors are quantised."""
+        is_operator = node.op_type in ONNX_WEIGHTED
+        if not is_operator and node.op_type not in ONNX_KINDS:
+            return
+        found, bias, bounds = (self._operator if is_operator else self._dequantized)(node)
+        ends, kind = (
+            [end for end in found if end is not None],
+            ONNX_KINDS.get(node.op_type, ("", 2))[0],
+        )
+        if len(ends) < len(found):
+            return
+        if not kind and ends[1].values is not None:
+            kind, axes, values = _form(node, ends[1].values)
+            plain = FileNode.of(kind, node.name or node.output[0], ends[::2], axes)
+            yield plain.with_weights(replace(ends[1], values=values), bias, bounds)
+        elif kind and all(end.values is None and len(end.scale) == 1 for end in ends):
+            yield FileNode.of(kind, node.name, ends)
+
+
+def _form(node: onnx.NodeProto, values: np.ndarray) -> tuple[str, Axes, np.ndarray]:
+    """Returns the kind and the window of a layer, and its weights (channels, ...)."""
+    given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+    if "Conv" not in node.op_type:
+        return "dense", POINT, values if given.get("transB", 0) else values.T
+    values = values[:, :, None] if values.ndim == 3 else values
+    steps = [[1, 1, *given.get(name, ())][-2:] for name in ("strides", "dilations")]
+    pads = given.get("pads", ())
+    pads = [0, 0, *pads[: len(pads) // 2]][-2:]
+    axes = tuple(zip(values.shape[2:], *steps, pads, strict=True))
+    is_depthwise = given.get("group", 1) > 1 and values.shape[1] == 1
+    return "depthwise" if is_depthwise else "conv", axes, values.transpose(0, 2, 3, 1)
+
+
+CUTTING = {"RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "MAXIMUM", "MINIMUM"}
+PLAIN = {"ADD": "sum", "AVERAGE_POOL_2D": "mean", "MEAN": "mean", "SOFTMAX": "softmax"}
+BOUNDS: dict[int, Bounds] = {
+    ActivationFunctionType.NONE: UNBOUNDED,
+    ActivationFunctionType.RELU: (0.0, math.inf),
+    ActivationFunctionType.RELU6: (0.0, 6.0),
+}
+WEIGHTED = {
+    "CONV_2D": tflite.Conv2DOptions,
+    "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions,
+    "FULLY_CONNECTED": tflite.FullyConnectedOptions,
+}
+BYTES = TensorType.INT8, TensorType.UINT8
+DTYPES = dict(zip(BYTES, ("i1", "u1"), strict=True)) | {
+    TensorType.INT16: "<i2",
+    TensorType.INT32: "<i4",
+    TensorType.INT64: "<i8",
+}
+
+
+class TfliteFile:
+    """Convolutions and fully connected layers of all subgraphs, and nodes without weights."""
+
+    def __init__(self, data: bytes):
+        self.model = tflite.Model.GetRootAs(data)
+        codes = (self.model.OperatorCodes(i) for i in range(self.model.OperatorCodesLength()))
+        numbers = (max(code.BuiltinCode(), code.DeprecatedBuiltinCode()) for code in codes)
+        self.codes = [tflite.BUILTIN_OPCODE2NAME.get(number) for number in numbers]
+        self.cuts = bool({*self.codes} & CUTTING)
+        self.parts = [self.model.Subgraphs(i) for i in range(self.model.SubgraphsLength())]
+
+    def read(self, graph: tflite.SubGraph) -> Iterator[FileNode]:
+        """Yields the nodes of a subgraph."""
+        # Of a Pad in front: bytes by axis.
+        padded: dict[int, np.ndarray] = {}
+        for number in range(graph.OperatorsLength()):
+            one = graph.Operators(number)
+            name = self.codes[one.OpcodeIndex()]
+            numbers = [int(i) for i in one.InputsAsNumpy() if i >= 0]
+            tensors = [graph.Tensors(number) for number in (*numbers, one.Outputs(0))]
+            if name in PLAIN:
+                yield from self._plain(one, name, tensors)
+            elif name in WEIGHTED:
+                yield from self._weighted(one, name, tensors, padded.get(numbers[0]))
+            elif name in ("PAD", "PADV2"):
+                before = self._tensor(tensors[1]).values
+                if before is not None and before.shape == (4, 2):
+                    padded[one.Outputs(0)] = before[1:3, 0]
+
+    def _plain(self, one: tflite.Operator, name: str, tensors: list[Any]) -> Iterator[FileNode]:
+        """Yields a node without weights if its tensors are int8 or uint8."""
+        del tensors[1 : 2 if name == "MEAN" else 1]
+        ends = [self._tensor(tensor) for tensor in tensors]
+        if name == "SOFTMAX":
+            beta = _options(one, tflite.SoftmaxOptions).Beta()
+            ends[0] = replace(ends[0], scale=ends[0].scale * beta)
+        types = {tensor.Type() for tensor in tensors}
+        if len(types) == 1 and types <= {*BYTES} and all(len(end.scale) for end in ends):
+            yield FileNode.of(PLAIN[name], name, ends)
+
+    def _tensor(self, tensor: tflite.Tensor) -> FileTensor:
+        data, kind = self.model.Buffers(tensor.Buffer()).DataAsNumpy(), tensor.Type()
+        shape = [tensor.Shape(i) for i in range(tensor.ShapeLength())]
+        values = None
+        if kind == TensorType.INT4 and not isinstance(data, int):
+            halves = np.stack([data.astype(np.int8) << 4, data.astype(np.int8)], axis=1) >> 4
+            values = halves.ravel()[: int(np.prod(shape))].reshape(shape)
+        elif kind in DTYPES and not isinstance(data, int) and len(data):
+            values = np.frombuffer(data.tobytes(), DTYPES[kind]).reshape(shape)
+        of = tensor.Quantization()
+        scale = np.zeros(0) if of is None else np.asarray(of.ScaleAsNumpy(), np.float64)
+        zero = np.zeros(1) if of is None else of.ZeroPointAsNumpy()
+        return FileTensor.of(values, scale, zero, kind == TensorType.UINT8)
+
+    def _weighted(
+        self, one: tflite.Operator, name: str, tensors: list[Any], pads: np.ndarray | None
+    ) -> Iterator[FileNode]:
+        into, weights, *biases, out = (self._tensor(tensor) for tensor in tensors)
+        if weights.values is None or tensors[0].Type() not in BYTES:
+            return
+        values, axes, kind = weights.values, POINT, "dense"
+        options = _options(one, WEIGHTED[name])
+        if name != "FULLY_CONNECTED":
+            axes = _axes(options, tensors, (0, 0) if pads is None else pads)
+            kind = "conv" if axes != POINT else "dense"
+        if name == "DEPTHWISE_CONV_2D":
+            values, kind = values.reshape(-1, values.shape[3]).T, "depthwise"
+        weights = replace(weights, values=values, zero=weights.zero[:1])
+        activation = options.FusedActivationFunction()
+        bounds = BOUNDS.get(activation, (-1.0, 1.0))
+        text = (tensors[-1].Name() or b"").decode("utf-8", "replace")
+        yield FileNode.of(kind, text, [into, out], axes).with_weights(
+            weights,
+            biases[0].values if biases else None,
+            None if self.cuts and bounds == UNBOUNDED else bounds,
+        )
+
+
+def _options(one: tflite.Operator, kind: type) -> Any:
+    options, table = kind(), one.BuiltinOptions()
+    options.Init(table.Bytes, table.Pos)
+    return options
+
+
+def _axes(options: Any, tensors: list[Any], pads: Any) -> Axes:
+    """The axes of a window of tensors: input, weights, output. pads: of a node in front."""
+    steps = (
+        (options.StrideH(), options.DilationHFactor()),
+        (options.StrideW(), options.DilationWFactor()),
+    )
+    axes = []
+    for axis, (stride, dilation), pad in zip((1, 2), steps, pads, strict=True):
+        before, taps, *_, behind = (tensor.Shape(axis) for tensor in tensors)
+        over = (behind - 1) * stride + (taps - 1) * dilation + 1 - before
+        is_same = options.Padding() == tflite.Padding.SAME
+        axes.append((taps, stride, dilation, int(pad) + is_same * (max(over, 0) // 2)))
+    return tuple(axes)
+
+
+def read(path: Path) -> Iterator[FileNode]:
+    """Yields the nodes of a file, in its order.
+
+    Raises ImageError if the file is neither .tflite nor .onnx, or damaged.
+    """
+    try:
+        data = path.read_bytes()
+        file = (TfliteFile if data[4:8] == b"TFL3" else OnnxFile)(data)
+        for part in file.parts:
+            yield from file.read(part)
+    except Exception as error:  # Readers of damaged files raise whatever they like.
+        reason = f"'{path}' cannot be read: {error}"
+        raise ImageError(reason, "pass the .tflite or .onnx") from error
