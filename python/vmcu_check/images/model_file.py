@@ -116,24 +116,17 @@ ONNX_KINDS = {
 # Inputs of operators with weights: of the output's scale, and of the bias.
 ONNX_WEIGHTED = {"QLinearConv": (6, 8), "QLinearMatMul": (6, 9), "QGemm": (7, 6)}
 # Nodes that change no byte of what they get, or only cut it.
-ONNX_CUTTING = [
-    "Relu",
-    "Clip",
-    "Identity",
-    "Reshape",
-    "Flatten",
-    "Squeeze",
-    "Unsqueeze",
-    "Transpose",
-]
+ONNX_CUTTING = {"Relu", "Clip", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
+ONNX_CUTTING |= {"Transpose"}
 MOST_BETWEEN = 8
-# Inputs and output, None for what is no quantised tensor; the bias; bounds of the output.
-Parts = tuple[list[FileTensor | None], np.ndarray | None, Bounds]
+# Inputs and output; the bias; bounds of the output.
+Parts = tuple[list[FileTensor], np.ndarray | None, Bounds]
 
 
 class OnnxFile:
     """Convolutions and matrix products between DequantizeLinear and QuantizeLinear nodes, those of
-    the operators QLinearConv, QLinearMatMul and QGemm, and nodes without weights."""
+    the operators QLinearConv, QLinearMatMul and QGemm, and nodes without weights. Methods raise
+    KeyError where a tensor is not quantised."""
 
     def __init__(self, data: bytes):
         graph = onnx.load_model_from_string(data).graph
@@ -147,24 +140,23 @@ class OnnxFile:
             for name in node.input:
                 self.users[name].append(node)
 
-    def _tensor(self, names: list[str]) -> FileTensor | None:
+    def _tensor(self, names: Sequence[str]) -> FileTensor:
         """Returns a tensor of these inputs: values, scale and zero point."""
-        values, scale, zero = (self.constants.get(name) for name in (*names, "")[:3])
-        if len(names) < 3:
-            zero = np.zeros((), np.uint8 if values is None else values.dtype)
-        if scale is None or zero is None:
-            return None
-        return FileTensor.of(values, scale.astype(np.float32), zero, zero.dtype == np.uint8)
+        values, scale = self.constants.get(names[0]), self.constants[names[1]].astype(np.float32)
+        zero = np.zeros((), np.uint8 if values is None else values.dtype)
+        zero = self.constants[names[2]] if len(names) > 2 else zero
+        return FileTensor.of(values, scale, zero, zero.dtype == np.uint8)
 
-    def _source(self, name: str) -> FileTensor | None:
+    def _source(self, name: str) -> FileTensor:
         """Returns the tensor that DequantizeLinear reads."""
-        node = self.makers.get(name)
-        while node is not None and node.op_type in ONNX_CUTTING:
-            node = self.makers.get(node.input[0])
-        is_found = node is not None and node.op_type == "DequantizeLinear"
-        return self._tensor([*node.input]) if node is not None and is_found else None
+        node = self.makers[name]
+        while node.op_type in ONNX_CUTTING:
+            node = self.makers[node.input[0]]
+        if node.op_type != "DequantizeLinear":
+            raise KeyError(name)
+        return self._tensor(node.input)
 
-    def _target(self, name: str) -> tuple[FileTensor | None, str, Bounds]:
+    def _target(self, name: str) -> tuple[FileTensor, str, Bounds]:
         """Returns the tensor of the QuantizeLinear behind a value, past nodes that only cut it and
         one Add; the Add's addend, and real bounds."""
         addend, bounds = "", UNBOUNDED
@@ -186,13 +178,13 @@ class OnnxFile:
                 low, high = (none if end is None else float(end) for end, none in pairs)
                 bounds = low, high
             name = user.output[0]
-        return None, "", UNBOUNDED
+        raise KeyError(name)
 
     def _operator(self, node: onnx.NodeProto) -> Parts:
         """Returns the tensors of one of ONNX_WEIGHTED, the bias and bounds."""
         names, (at, of_bias) = [*node.input], ONNX_WEIGHTED[node.op_type]
         ends = [self._tensor(some) for some in (names[:3], names[3:6], ["", *names[at : at + 2]])]
-        bias = self.constants.get(names[of_bias]) if len(names) > of_bias else None
+        bias = self.constants[names[of_bias]] if len(names) > of_bias else None
         return ends, bias, UNBOUNDED
 
     def _dequantized(self, node: onnx.NodeProto) -> Parts:
@@ -200,24 +192,20 @@ class OnnxFile:
         ends = [self._source(name) for name in node.input[: ONNX_KINDS[node.op_type][1]]]
         out, addend, bounds = self._target(node.output[0])
         name = (*node.input, addend, addend)[2]
-        quantised, bias = self._source(name), self.constants.get(name)
-        if quantised is not None:
-            bias = quantised.values
-        elif bias is not None and ends[0] is not None and ends[1] is not None:
+        bias = self.constants.get(name)
+        if bias is not None:
             bias = np.rint(bias / (ends[0].scale.astype(np.float64) * ends[1].scale))
+        elif name:
+            bias = self._source(name).values
         return [*ends, out], bias, bounds
 
     def read(self, node: onnx.NodeProto) -> Iterator[FileNode]:
         """Yields a node if its operator is known and its tensors are quantised."""
-        is_operator = node.op_type in ONNX_WEIGHTED
-        if not is_operator and node.op_type not in ONNX_KINDS:
-            return
-        found, bias, bounds = (self._operator if is_operator else self._dequantized)(node)
-        ends, kind = (
-            [end for end in found if end is not None],
-            ONNX_KINDS.get(node.op_type, ("", 2))[0],
-        )
-        if len(ends) < len(found):
+        kind, is_operator = ONNX_KINDS.get(node.op_type, ("", 2))[0], node.op_type in ONNX_WEIGHTED
+        parts = self._operator if is_operator else self._dequantized
+        try:
+            ends, bias, bounds = parts(node)
+        except KeyError:
             return
         if not kind and ends[1].values is not None:
             kind, axes, values = _form(node, ends[1].values)

@@ -18,9 +18,9 @@ from .tables import ImageModel, ImageTensor
 
 POOL_NUMBER = 28
 TENSOR_KEY = 1 << 44
-EMPTY, SCRATCH = -1, -2
-# Keys of a stage's progress, and of sums in a layer's scratch memory.
-PROGRESS, SUMS = -(1 << 20), -(1 << 30)
+# Keys of bytes of no tensor, MARKS less for each stage or layer.
+EMPTY, SCRATCH, PROGRESS, SUMS, MARKS = -1, -2, -3, -4, 4
+NAMES = "nothing yet", "scratch memory", "the progress of stage {}", "sums of layer {}"
 LATE = np.iinfo(np.int64).max
 
 
@@ -84,12 +84,6 @@ class PoolKeys:
 
     def name(self, key: int) -> str:
         """Describes a byte of the pool."""
-        if key == EMPTY:
-            return "nothing yet"
-        if key <= SUMS:
-            return f"sums of layer {SUMS - key}"
-        if key <= PROGRESS:
-            return f"the progress of stage {PROGRESS - key}"
-        if key == SCRATCH:
-            return "scratch memory"
-        return f"byte {key % TENSOR_KEY} of tensor {key // TENSOR_KEY}"
+        if key >= 0:
+            return f"byte {key % TENSOR_KEY} of tensor {key // TENSOR_KEY}"
+        return NAMES[(-1 - key) % MARKS].format((-1 - key) // MARKS)

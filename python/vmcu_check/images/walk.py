@@ -14,7 +14,7 @@ import numpy as np
 # The import registers the rules of this module.
 from . import moves  # noqa: F401
 from .elf import FaultError, prove, require
-from .pool import EMPTY, LATE, PROGRESS, SCRATCH, SUMS, TENSOR_KEY, PoolKeys
+from .pool import EMPTY, LATE, MARKS, PROGRESS, SCRATCH, SUMS, TENSOR_KEY, PoolKeys
 from .rules import RULES, CallAccess, CallReads, KernelCall
 from .scratch import scratch_bytes
 from .tables import ON_STACK, TAKE, ImageLayer, ImageModel, ImageStage, ImageTensor
@@ -100,7 +100,7 @@ class ImageReplay:
             for y in range(layer.rows)[:: -1 if layer.descending else 1]:
                 self._call(layer, y, 0, layer.columns, y)
             return
-        what, mark = f"the progress of stage {stage.number}", PROGRESS - stage.number
+        what, mark = f"the progress of stage {stage.number}", PROGRESS - MARKS * stage.number
         progress = self.pool.contiguous(stage.progress, 2 * len(stage.layers), what)
         if stage.layers[0].number not in self.unbounded or self.hop == 0:
             self.pool.keys[progress] = mark
@@ -254,7 +254,7 @@ class ImageReplay:
             prove(size <= STACK_SCRATCH, f"{where} uses {size} bytes of scratch on the stack")
             return
         run = pool.contiguous(layer.scratch, size, f"{where}: scratch memory")
-        mark = SUMS - layer.number
+        mark = SUMS - MARKS * layer.number
         is_kept = not access.appends or call.y == call.x == 0 or (pool.keys[run] == mark).all()
         prove(is_kept, f"{where}: the sums in scratch memory are overwritten")
         pool.when[run] = -1
