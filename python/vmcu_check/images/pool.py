@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .elf import prove
-from .tables import ImageModel, ImageTensor
+from .tables import WORD, ImageModel, ImageTensor
 
 POOL_NUMBER = 28
 TENSOR_KEY = 1 << 44
@@ -81,6 +81,15 @@ class PoolKeys:
             behind = size - unit + at % unit - (self.model.pools[0] - end)
         prove(behind <= 0 and at < end + (size == 0), f"{what} ends {behind} bytes behind the pool")
         return start + (at + np.arange(size)) % end
+
+    def check_ends(self) -> None:
+        """Raises FaultError if the last bytes of a pool are used for nothing."""
+        start = 0
+        for size in (self.model.circle,) if self.model.circle else self.model.pools:
+            used = np.flatnonzero(self.keys[start : start + size] != EMPTY)
+            behind = size - 1 - max(used, default=-1)
+            prove(behind < WORD, f"nothing uses the last {behind} of {size} bytes of a pool")
+            start += size
 
     def name(self, key: int) -> str:
         """Describes a byte of the pool."""

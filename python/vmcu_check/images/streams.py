@@ -13,13 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .elf import Image, require
-from .tables import FOUR, VECTOR, ImageLayer
+from .tables import FOUR, VECTOR, WORD, ImageLayer
 
 # A run of at most so many bytes of several rows is copied, and is one run of taps.
 COPIED = 256
 # In place of a shift: the constants of another requantiser follow.
 EXACT = 0x80
-WORD = 4
 # Taps of paired pixels that may be added up at once, by the code in a head, and the most that their
 # weights may sum up to.
 TOGETHER, MOST_TOGETHER = (1, 2, 4, 8), 255
@@ -98,15 +97,19 @@ def _first(count: int, block: WeightBlock) -> WeightBlock:
 
 
 def _blocks(
-    stream: WeightStream, channels: int, block: int, count: int, packing: str
+    stream: WeightStream, channels: int, block: int, count: int, layer: ImageLayer
 ) -> WeightBlock:
     """A group of channels in blocks."""
+    packing, bits = layer.packing, 16
+    if "pairs" in packing and layer.kind != "dense":
+        # The upper ones are a code.
+        bits = 14
     blocks: list[WeightBlock] = []
     more = 1
     while more:
         head = int(stream.take("u4", 1)[0])
-        fast, exact, more = head & 0x3FFF, head >> 16 & 0x7FF, head >> 31
-        together = TOGETHER[head >> 14 & 3]
+        fast, exact, more = head % (1 << bits), head >> 16 & 0x7FF, head >> 31
+        together = TOGETHER[(head & 0xFFFF) >> bits]
         has_some = fast + exact and len(blocks) * block <= channels
         require(has_some, f"the stream at {stream.address:#x} has a wrong head {head:#x}")
         for number in range(fast + exact):
@@ -160,7 +163,7 @@ def tiled(image: Image, layer: ImageLayer) -> WeightBlock:
     require(is_whole, f"layer {layer.number}: runs of {run} taps of {whole}")
     size, count = layer.out.channels // p["groups"], p["steps"] * lanes
     stream = WeightStream(image, p["stream"])
-    groups = [_blocks(stream, size, block, count, layer.packing) for _ in range(p["groups"])]
+    groups = [_blocks(stream, size, block, count, layer) for _ in range(p["groups"])]
     taps, *others = _joined(groups)
     return WeightBlock(_runs(taps, whole, run, lanes), *others)
 

@@ -15,7 +15,7 @@ from .elf import ContainerImage, Image, ImageError, LinkedImage, require
 INIT, MODEL_NAME = r"vmcu_init(_pools)?(?P<options>_with.*)?", "_model"
 ON_STACK = 0xFFFFFFFF
 TAKE = 0xFF
-FOUR, VECTOR = 4, 16
+FOUR, VECTOR, WORD = 4, 16, 4
 # Numbers of tensors between the two layers of a recomputation: from here on, by layer.
 BETWEEN = 1 << 16
 # Rows, then columns: taps, stride, dilation and padding in front.

@@ -17,9 +17,9 @@ from .elf import FaultError, prove, require
 from .pool import EMPTY, LATE, MARKS, PROGRESS, SCRATCH, SUMS, TENSOR_KEY, PoolKeys
 from .rules import RULES, CallAccess, CallReads, KernelCall
 from .scratch import scratch_bytes
-from .tables import ON_STACK, TAKE, ImageLayer, ImageModel, ImageStage, ImageTensor
+from .tables import ON_STACK, POINT, TAKE, WORD, ImageLayer, ImageModel, ImageStage, ImageTensor
 
-STACK_SCRATCH, WORD = 256, 4
+STACK_SCRATCH = 256
 # Of tensors and windows: more is damage.
 MOST_BYTES, MOST_TAPS = 1 << 24, 1 << 16
 # Of all pools: the replay needs 16 bytes of memory for each byte.
@@ -271,6 +271,19 @@ class ImageReplay:
         self.pool.keys[self.pool.places(tensor, at)] = self.key(tensor, at + shift)
 
 
+def _fits(layer: ImageLayer) -> bool:
+    """Returns true unless a kernel with weights is one for other windows."""
+    if layer.kind not in ("pointwise", "conv", "dense"):
+        return True
+    p, (_, (taps, stride, dilation, left)) = layer.p, layer.axes
+    is_row = p["run"] == taps * p["depth"] and (taps == 1 or dilation == 1) and p["groups"] == 1
+    if layer.kind == "dense":
+        return is_row and left == 0 and (layer.out.width == 1 or taps == stride == 1)
+    if layer.kind == "conv":
+        return is_row or p["run"] == p["depth"]
+    return is_row and layer.axes == POINT
+
+
 def _check_layer(layer: ImageLayer) -> None:
     """Raises ImageError for a layer that no rule can replay."""
     what = f"layer {layer.number} ({layer.kernel})"
@@ -278,6 +291,7 @@ def _check_layer(layer: ImageLayer) -> None:
     for one in layer.within or (layer,):
         is_small = one.p.get("kernel_h", 1) * one.p.get("kernel_w", 1) <= MOST_TAPS
         require(is_small, f"{what}: a window has more than {MOST_TAPS} taps")
+        prove(_fits(one), f"{what}: its kernel is for other parameters")
     is_word = layer.scratch == ON_STACK or layer.scratch % WORD == 0
     prove(is_word, f"{what}: its scratch memory begins at no word")
     if not layer.within:
@@ -309,4 +323,9 @@ def check_plan(model: ImageModel) -> int:
     while model.stream and not walk.is_around:
         require(walk.hop <= MOST_HOPS, f"its rows do not come round in {MOST_HOPS} steps")
         walk.inference()
+    walk.pool.check_ends()
+    outputs = [model.inputs[0]] * model.elsewhere + [*model.outputs]
+    used = {one.number for layer in model.layers for one in layer.ins}
+    for number in {*range(len(model.tensors))} - used - {port.tensor.number for port in outputs}:
+        raise FaultError(f"nothing reads tensor {number}, and it is no output")
     return walk.hop
