@@ -14,7 +14,7 @@ from .elf import FaultError, prove
 from .model_file import FileNode
 from .scaling import INT8_MAX, INT8_MIN, fixed_point
 from .streams import WHOLE, WeightBlock, int32
-from .tables import Axes, ImageLayer, ImageModel
+from .tables import POINT, Axes, ImageLayer, ImageModel
 
 # Below a line's adjustment, in its word.
 STEP = 256
@@ -109,7 +109,7 @@ def _layer(layer: ImageLayer, emitted: WeightBlock, node: FileNode) -> None:
     for what, mine, wanted in (
         ("the input's zero point", p.get("input_zero", node.zeros[0]), node.zeros[0]),
         ("the output's zero point", p["output_zero"], node.zeros[1]),
-        ("the window", *_axes(layer, node)),
+        ("the window", *axes_of(layer, node)),
         ("the range of the output", bounds, node.bounds or bounds),
         ("the flag of float32 factors", p.get("is_float", node.is_float), node.is_float),
     ):
@@ -124,15 +124,15 @@ def _layer(layer: ImageLayer, emitted: WeightBlock, node: FileNode) -> None:
         _same(where, "shift", emitted.other, factors[:, 1])
 
 
-def _axes(layer: ImageLayer, node: FileNode) -> tuple[Axes, Axes]:
+def axes_of(layer: ImageLayer, node: FileNode) -> tuple[Axes, Axes]:
     """Returns the axes of a layer and those of its node, whose columns may be the image's rows. A
     stride of one step, or a dilation of one tap, has no effect."""
     if "kernel_h" not in layer.p:
         return node.axes, node.axes
     mine = layer.axes
-    # The window of a fully connected layer is its whole input.
-    whole = [(taps, stride, 1, 0) for taps, stride, *_ in mine]
-    wanted = whole if node.kind == "dense" else node.axes
+    # The window of a fully connected layer, or a mean, may be its whole input.
+    is_whole = node.axes == POINT and node.kind not in ("conv", "depthwise")
+    wanted = [(taps, stride, 1, 0) for taps, stride, *_ in mine] if is_whole else node.axes
 
     def plain(axes: Iterable[Sequence[int]]) -> Axes:
         sizes = zip(axes, (layer.out.height, layer.out.width), strict=True)

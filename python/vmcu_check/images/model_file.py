@@ -50,7 +50,7 @@ class FileTensor:
 
 @dataclass(frozen=True)
 class FileNode:
-    """A node of the file. kind: "sum", "mean", "softmax", or of a layer with weights "conv",
+    """A node of the file. kind: "sum", "mean", "max", "softmax", or of a layer with weights "conv",
     "depthwise" or "dense".
 
     scales, zeros: of its inputs and its output, zeros as int8; of softmax, the first scale times
@@ -110,6 +110,7 @@ class FileNode:
 ONNX_KINDS = {
     "Add": ("sum", 2),
     "Softmax": ("softmax", 1),
+    "MaxPool": ("max", 1),
     **dict.fromkeys(("AveragePool", "GlobalAveragePool", "ReduceMean"), ("mean", 1)),
     **dict.fromkeys(("Conv", "Gemm", "MatMul"), ("", 2)),
 }
@@ -212,7 +213,17 @@ class OnnxFile:
             plain = FileNode.of(kind, node.name or node.output[0], ends[::2], axes)
             yield plain.with_weights(replace(ends[1], values=values), bias, bounds)
         elif kind and all(end.values is None and len(end.scale) == 1 for end in ends):
-            yield FileNode.of(kind, node.name, ends)
+            yield FileNode.of(kind, node.name, ends, _window(node))
+
+
+def _window(node: onnx.NodeProto, taps: tuple[int, ...] = ()) -> Axes:
+    """Returns the window of a node; of one without a size, a pixel."""
+    given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+    names = "kernel_shape", "strides", "dilations"
+    sizes = [[1, 1, *given.get(name, ())][-2:] for name in names]
+    pads = given.get("pads", ())
+    pads = [0, 0, *pads[: len(pads) // 2]][-2:]
+    return tuple(zip(taps or sizes[0], *sizes[1:], pads, strict=True))
 
 
 def _form(node: onnx.NodeProto, values: np.ndarray) -> tuple[str, Axes, np.ndarray]:
@@ -221,16 +232,14 @@ def _form(node: onnx.NodeProto, values: np.ndarray) -> tuple[str, Axes, np.ndarr
     if "Conv" not in node.op_type:
         return "dense", POINT, values if given.get("transB", 0) else values.T
     values = values[:, :, None] if values.ndim == 3 else values
-    steps = [[1, 1, *given.get(name, ())][-2:] for name in ("strides", "dilations")]
-    pads = given.get("pads", ())
-    pads = [0, 0, *pads[: len(pads) // 2]][-2:]
-    axes = tuple(zip(values.shape[2:], *steps, pads, strict=True))
     is_depthwise = given.get("group", 1) > 1 and values.shape[1] == 1
+    axes = _window(node, values.shape[2:])
     return "depthwise" if is_depthwise else "conv", axes, values.transpose(0, 2, 3, 1)
 
 
 CUTTING = {"RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "MAXIMUM", "MINIMUM"}
-PLAIN = {"ADD": "sum", "AVERAGE_POOL_2D": "mean", "MEAN": "mean", "SOFTMAX": "softmax"}
+PLAIN = {"ADD": "sum", "MEAN": "mean", "SOFTMAX": "softmax"}
+PLAIN |= {"AVERAGE_POOL_2D": "mean", "MAX_POOL_2D": "max"}
 BOUNDS: dict[int, Bounds] = {
     ActivationFunctionType.NONE: UNBOUNDED,
     ActivationFunctionType.RELU: (0.0, math.inf),
@@ -285,9 +294,12 @@ class TfliteFile:
         if name == "SOFTMAX":
             beta = _options(one, tflite.SoftmaxOptions).Beta()
             ends[0] = replace(ends[0], scale=ends[0].scale * beta)
-        types = {tensor.Type() for tensor in tensors}
+        axes, types = POINT, {tensor.Type() for tensor in tensors}
+        if name.endswith("POOL_2D"):
+            options = _options(one, tflite.Pool2DOptions)
+            axes = _axes(options, (options.FilterHeight(), options.FilterWidth()), tensors)
         if len(types) == 1 and types <= {*BYTES} and all(len(end.scale) for end in ends):
-            yield FileNode.of(PLAIN[name], name, ends)
+            yield FileNode.of(PLAIN[name], name, ends, axes)
 
     def _tensor(self, tensor: tflite.Tensor) -> FileTensor:
         data, kind = self.model.Buffers(tensor.Buffer()).DataAsNumpy(), tensor.Type()
@@ -312,7 +324,7 @@ class TfliteFile:
         values, axes, kind = weights.values, POINT, "dense"
         options = _options(one, WEIGHTED[name])
         if name != "FULLY_CONNECTED":
-            axes = _axes(options, tensors, (0, 0) if pads is None else pads)
+            axes = _axes(options, values.shape[1:3], tensors, (0, 0) if pads is None else pads)
             kind = "conv" if axes != POINT else "dense"
         if name == "DEPTHWISE_CONV_2D":
             values, kind = values.reshape(-1, values.shape[3]).T, "depthwise"
@@ -333,18 +345,18 @@ def _options(one: tflite.Operator, kind: type) -> Any:
     return options
 
 
-def _axes(options: Any, tensors: list[Any], pads: Any) -> Axes:
-    """The axes of a window of tensors: input, weights, output. pads: of a node in front."""
-    steps = (
-        (options.StrideH(), options.DilationHFactor()),
-        (options.StrideW(), options.DilationWFactor()),
-    )
+def _axes(options: Any, taps: Sequence[int], tensors: list[Any], pads: Any = (0, 0)) -> Axes:
+    """The axes of a window between the first and the last tensor. pads: of a node in front."""
+    strides, dilations = (options.StrideH(), options.StrideW()), (1, 1)
+    if hasattr(options, "DilationHFactor"):
+        dilations = options.DilationHFactor(), options.DilationWFactor()
     axes = []
-    for axis, (stride, dilation), pad in zip((1, 2), steps, pads, strict=True):
-        before, taps, *_, behind = (tensor.Shape(axis) for tensor in tensors)
-        over = (behind - 1) * stride + (taps - 1) * dilation + 1 - before
+    for axis, *sizes, pad in zip((1, 2), taps, strides, dilations, pads, strict=True):
+        size, stride, dilation = sizes
+        before, behind = (tensors[end].Shape(axis) for end in (0, -1))
+        over = (behind - 1) * stride + (size - 1) * dilation + 1 - before
         is_same = options.Padding() == tflite.Padding.SAME
-        axes.append((taps, stride, dilation, int(pad) + is_same * (max(over, 0) // 2)))
+        axes.append((size, stride, dilation, int(pad) + is_same * (max(over, 0) // 2)))
     return tuple(axes)
 
 

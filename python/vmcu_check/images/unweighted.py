@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .constants import axes_of
 from .elf import Image, prove
 from .model_file import FileNode
 from .scaling import scaled
@@ -31,8 +32,8 @@ def check(model: ImageModel, nodes: Sequence[FileNode]) -> int:
     compared = 0
     for layer in model.layers:
         kind, fits = KINDS.get(layer.kind, ("", _is_sum))
-        mine = [node for node in nodes if node.kind == kind]
-        is_one = any(fits(model.image, layer, node) for node in mine)
+        mine = [(node, *axes_of(layer, node)) for node in nodes if node.kind == kind]
+        is_one = any(fits(model.image, layer, node) for node, axes, own in mine if axes == own)
         what = f"layer {layer.number} ({layer.kernel}): its constants are those of no {kind}"
         prove(is_one or not mine, f"{what} in the file")
         compared += is_one
@@ -92,6 +93,7 @@ def _is_softmax(image: Image, layer: ImageLayer, node: FileNode) -> bool:
 
 KINDS = {
     "add": ("sum", _is_sum),
+    "max_pool": ("max", lambda *_: True),
     **dict.fromkeys(("average_pool", "average_pool_sum"), ("mean", _is_mean)),
     **dict.fromkeys(("softmax_tflite", "softmax_onnx"), ("softmax", _is_softmax)),
 }

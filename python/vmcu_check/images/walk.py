@@ -39,8 +39,8 @@ class ImageReplay:
     or written where it must not be."""
 
     def __init__(self, model: ImageModel):
-        are_small = all(tensor.bytes <= MOST_BYTES for tensor in model.tensors)
-        require(are_small, f"a tensor has more than {MOST_BYTES} bytes")
+        are_small = all(0 < tensor.bytes <= MOST_BYTES for tensor in model.tensors)
+        require(are_small, f"a tensor has no byte, or more than {MOST_BYTES}")
         are_small = sum(model.pools) <= MOST_POOL_BYTES
         require(are_small, f"its pools have more than {MOST_POOL_BYTES} bytes")
         for layer in model.layers:
@@ -272,16 +272,19 @@ class ImageReplay:
 
 
 def _fits(layer: ImageLayer) -> bool:
-    """Returns true unless a kernel with weights is one for other windows."""
-    if layer.kind not in ("pointwise", "conv", "dense"):
+    """Returns true unless a kernel with weights is one for other windows, or other groups."""
+    if layer.kind not in ("pointwise", "conv", "dense", "depthwise"):
         return True
     p, (_, (taps, stride, dilation, left)) = layer.p, layer.axes
     is_row = p["run"] == taps * p["depth"] and (taps == 1 or dilation == 1) and p["groups"] == 1
-    if layer.kind == "dense":
-        return is_row and left == 0 and (layer.out.width == 1 or taps == stride == 1)
-    if layer.kind == "conv":
-        return is_row or p["run"] == p["depth"]
-    return is_row and layer.axes == POINT
+    return bool(
+        {
+            "conv": is_row or p["run"] == p["depth"],
+            "dense": is_row and left == 0 and (layer.out.width == 1 or taps == stride == 1),
+            "depthwise": p["groups"] == (1 if p["run"] else layer.ins[0].channels),
+            "pointwise": is_row and layer.axes == POINT,
+        }[layer.kind]
+    )
 
 
 def _check_layer(layer: ImageLayer) -> None:
