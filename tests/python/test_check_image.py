@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 import random
 import shutil
 import struct
@@ -21,7 +22,7 @@ from vmcu_bench.commands.references import reference_of
 from vmcu_bench.cycles.model import board
 from vmcu_check.images.check import Verdict, check
 from vmcu_check.images.elf import FaultError, ImageError, ImageSymbol, LinkedImage, read
-from vmcu_check.images.structs import LAYER, PARAMS, TENSOR, layout
+from vmcu_check.images.structs import LAYER, MODEL, PARAMS, STAGE, TENSOR, layout
 from vmcu_check.images.tables import ImageLayer, ImageModel, roots
 from vmcu_tools.cli import main
 from vmcu_tools.emit import emit
@@ -31,6 +32,8 @@ from vmcu_tools.planner.stages.recomputation import Pair, recomputed
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 MODELS = {name: SAMPLES / name / f"{name}.onnx" for name in ("digits", "hello", "gesture")}
+KWS = Path(os.environ.get("VMCU_MODELS", SAMPLES.parents[1] / "shared/models"))
+MODELS["kws"] = KWS / "mlperf-tiny-kws.tflite"
 # Inputs that tell a damaged image from the sound one.
 ORACLE_INPUTS = 40
 SECONDS = 60
@@ -209,6 +212,86 @@ def test_a_pool_that_rotates(tmp_path: Path) -> None:
     bytes_ = struct.pack("<I", model.pools[0] - 4)
     with pytest.raises(FaultError, match="behind the pool"):
         check(changed(image, tmp_path, at, bytes_), None, 0, reference_of)
+
+
+@pytest.mark.parametrize(
+    ("name", "core", "options"),
+    [("hello", "m4", ()), ("digits", "m4", ()), ("gesture", "m4", ("--hop", "8"))],
+)
+def test_a_pool_that_is_too_large(
+    name: str, core: str, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    """No application has the bytes: the image fails when it starts."""
+    image = kept(name, core, *options)
+    (symbol,) = (s for s in tables(image) if s.name.startswith("model_model"))
+    (size,) = LinkedImage(image).numbers("I", symbol.address + 4, 1)
+    one = changed(image, tmp_path, symbol.address + 4, struct.pack("<I", size + 1))
+    with pytest.raises(FaultError, match=f"nothing uses the last 1 of {size + 1} bytes"):
+        check(one, None, 0, reference_of)
+
+
+@pytest.mark.parametrize(
+    ("table", "members", "number", "name", "data", "reason"),
+    [
+        ("model_tensors", TENSOR, 0, "width", b"\4\0", "no input with the bytes"),
+        ("model_tensors", TENSOR, 0, "phase", b"\xf8\xff\xff\xff", "outside the pool"),
+        ("model_tensors", TENSOR, 2, "width", b"\0\0", "has no byte"),
+        ("model_layers", LAYER, 2, "width", b"\x31\xc9", "not those of a tensor's rows"),
+        ("model_model", MODEL, 0, "input_count", b"\2", "an input twice|not there|no text|read"),
+        ("model_model", MODEL, 0, "output_count", b"\0", "nothing reads tensor"),
+        ("model_02_mac", PARAMS["depthwise"], 0, "groups", b"\x40\0", "for other parameters"),
+        ("model_01_mac", PARAMS["pointwise"], 0, "packed", b"\1", "for other parameters"),
+        ("model_06_average_pool", PARAMS["average_pool"], 0, "dilation_w", b"\1\4", "no mean"),
+        ("model_06_average_pool", PARAMS["average_pool"], 0, "act_max", b"\x70", "no mean"),
+    ],
+)
+def test_members_that_contradict_one_another(
+    table: str, members: str, number: int, name: str, data: bytes, reason: str, tmp_path: Path
+) -> None:
+    """Each of these images answers otherwise, and was accepted once."""
+    image = kept("digits", "m4")
+    one = changed(image, tmp_path, field(image, table, members, number, name), data)
+    with pytest.raises(ImageError, match=reason):
+        verdict(one, "digits", inputs=0)
+
+
+@pytest.mark.parametrize(
+    ("core", "first", "second"), [("m4", 1, 5), ("m4", 5, 7), ("m4", 0, 3), ("rv32", 1, 7)]
+)
+def test_kernels_that_are_swapped(core: str, first: int, second: int, tmp_path: Path) -> None:
+    image = kept("digits", core)
+    places = [field(image, "model_layers", LAYER, one, "kernel") for one in (first, second)]
+    kernels = [LinkedImage(image).read(place, 4) for place in places]
+    one = changed(image, tmp_path / "first", places[0], kernels[1])
+    one = changed(one, tmp_path, places[1], kernels[0])
+    with pytest.raises(ImageError):
+        verdict(one, "digits", inputs=0)
+
+
+def test_a_schedule_without_parts(tmp_path: Path) -> None:
+    """The runtime leaves the layer of such a stage out."""
+    image = kept("digits", "m4")
+    stages = LinkedImage(image).structs(
+        STAGE, field(image, "model_stages", STAGE, 0, "schedule"), 4
+    )
+    number = next(number for number, one in enumerate(stages) if not one["schedule"])
+    one = changed(image, tmp_path, field(image, "model_stages", STAGE, number, "schedule"), b"\x74")
+    with pytest.raises(ImageError, match="no schedule"):
+        verdict(one, "digits", inputs=0)
+
+
+@pytest.mark.skipif(not MODELS["kws"].exists(), reason="VMCU_MODELS has no kws")
+def test_a_table_of_exponentials(tmp_path: Path) -> None:
+    """Each entry is gemmlowp's, to the last bit; the bounds are those of int8."""
+    image = kept("kws", "m4")
+    layer = next(one for one in model_of(image).layers if one.kind == "softmax_tflite")
+    (entry,) = LinkedImage(image).numbers("I", layer.p["exp"] + 4 * 3, 1)
+    one = changed(image, tmp_path, layer.p["exp"] + 4 * 3, struct.pack("<I", entry + 1))
+    with pytest.raises(FaultError, match="no softmax"):
+        verdict(one, "kws", inputs=0)
+    where = field(image, "model_11_softmax", PARAMS["softmax_tflite"], 0, "act_min")
+    with pytest.raises(FaultError, match="no softmax"):
+        verdict(changed(image, tmp_path, where, b"\x82"), "kws", inputs=0)
 
 
 def test_scratch_memory_that_begins_at_no_word(tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import constants, model_file, run, unweighted
-from .elf import ImageError, read
+from .elf import ImageError, prove, read
 from .tables import MODEL_NAME, ImageModel, roots
 from .walk import check_plan
 
+# Bytes of a value.
+WIDTHS = 1, 2, 4, 8
 RuntimeOf = Callable[[Path], run.Reference]
 
 
@@ -81,7 +83,10 @@ def _check(model: ImageModel, file: Path | None) -> Verdict:
     hops, compared = check_plan(model), 0
     alone: tuple[str, ...] = ()
     if file is not None:
-        nodes = [*model_file.read(file)]
+        nodes, inputs = model_file.read(file)
+        for port in () if model.stream else model.inputs:
+            is_there = any(port.tensor.bytes == size * each for size in inputs for each in WIDTHS)
+            prove(is_there, f"the file has no input with the bytes of '{port.name}'")
         layers, others = constants.compare(model, [node for node in nodes if node.weights.size])
         compared = len(layers) + unweighted.check(model, nodes)
         alone = tuple(f"layer {one.number} ({one.kernel})" for one in others)

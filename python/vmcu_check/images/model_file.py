@@ -74,29 +74,28 @@ class FileNode:
     bounds: tuple[int, ...] | None
 
     @classmethod
-    def of(cls, kind: str, name: str, ends: Sequence[FileTensor], axes: Axes = POINT) -> FileNode:
-        """Returns a node without weights. Scales of float32 are those of .onnx."""
-        scales = np.array([end.scale[0] for end in ends])
-        zeros = tuple(int(end.zero[0]) for end in ends)
-        flags = scales.dtype == np.float32, ends[0].is_unsigned
-        return cls(kind, name, scales, zeros, *flags, axes, NO_WEIGHTS, NO_WEIGHTS, None)
-
-    def with_weights(
-        self, weights: FileTensor, bias: np.ndarray | None, bounds: Bounds | None
+    def of(
+        cls, kind: str, name: str, ends: Sequence[FileTensor], axes: Axes, bounds: Bounds | None
     ) -> FileNode:
+        """Returns a node without weights. Scales of float32 are those of .onnx."""
+        scales, limits = np.array([end.scale[0] for end in ends]), None
+        zeros = tuple(int(end.zero[0]) for end in ends)
+        if bounds is not None:
+            real = np.rint(np.array(bounds) / float(scales[-1])) + zeros[-1]
+            limits = tuple(np.clip(real, INT8_MIN, INT8_MAX).astype(int).tolist())
+        flags = scales.dtype == np.float32, ends[0].is_unsigned
+        return cls(kind, name, scales, zeros, *flags, axes, NO_WEIGHTS, NO_WEIGHTS, limits)
+
+    def with_weights(self, weights: FileTensor, bias: np.ndarray | None) -> FileNode:
         """Returns a node with one input with its weights (channels, ...)."""
         assert weights.values is not None
-        count, limits = len(weights.values), None
-        if bounds is not None:
-            ends = np.rint(np.array(bounds) / float(self.scales[1])) + self.zeros[1]
-            limits = tuple(np.clip(ends, INT8_MIN, INT8_MAX).astype(int).tolist())
+        count = len(weights.values)
         bias = np.zeros(1, np.int64) if bias is None else bias.astype(np.int64).ravel()
         return replace(
             self,
             scales=np.broadcast_to(self.scales[0] * weights.scale / self.scales[1], count),
             weights=weights.values.reshape(count, -1) - weights.zero.reshape(-1, 1),
             bias=np.broadcast_to(bias, count),
-            bounds=limits,
         )
 
     @property
@@ -133,6 +132,8 @@ class OnnxFile:
         graph = onnx.load_model_from_string(data).graph
         self.parts: Sequence[Any] = graph.node
         self.constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+        shapes = [one.type.tensor_type.shape.dim for one in graph.input]
+        self.inputs = [math.prod(size.dim_value or 1 for size in shape) for shape in shapes]
         self.makers = {name: node for node in graph.node for name in node.output}
         self.users: dict[str, list[onnx.NodeProto]] = defaultdict(list)
         for node in graph.node:
@@ -210,10 +211,10 @@ class OnnxFile:
             return
         if not kind and ends[1].values is not None:
             kind, axes, values = _form(node, ends[1].values)
-            plain = FileNode.of(kind, node.name or node.output[0], ends[::2], axes)
-            yield plain.with_weights(replace(ends[1], values=values), bias, bounds)
+            plain = FileNode.of(kind, node.name or node.output[0], ends[::2], axes, bounds)
+            yield plain.with_weights(replace(ends[1], values=values), bias)
         elif kind and all(end.values is None and len(end.scale) == 1 for end in ends):
-            yield FileNode.of(kind, node.name, ends, _window(node))
+            yield FileNode.of(kind, node.name, ends, _window(node), bounds)
 
 
 def _window(node: onnx.NodeProto, taps: tuple[int, ...] = ()) -> Axes:
@@ -267,6 +268,9 @@ class TfliteFile:
         numbers = (max(code.BuiltinCode(), code.DeprecatedBuiltinCode()) for code in codes)
         self.codes = [tflite.BUILTIN_OPCODE2NAME.get(number) for number in numbers]
         self.cuts = bool({*self.codes} & CUTTING)
+        graph = self.model.Subgraphs(0)
+        inputs = [graph.Tensors(graph.Inputs(i)) for i in range(graph.InputsLength())]
+        self.inputs = [math.prod(one.ShapeAsNumpy().tolist()) for one in inputs]
         self.parts = [self.model.Subgraphs(i) for i in range(self.model.SubgraphsLength())]
 
     def read(self, graph: tflite.SubGraph) -> Iterator[FileNode]:
@@ -295,11 +299,13 @@ class TfliteFile:
             beta = _options(one, tflite.SoftmaxOptions).Beta()
             ends[0] = replace(ends[0], scale=ends[0].scale * beta)
         axes, types = POINT, {tensor.Type() for tensor in tensors}
+        bounds = None if self.cuts else UNBOUNDED
         if name.endswith("POOL_2D"):
             options = _options(one, tflite.Pool2DOptions)
+            bounds = self._bounds(options)
             axes = _axes(options, (options.FilterHeight(), options.FilterWidth()), tensors)
         if len(types) == 1 and types <= {*BYTES} and all(len(end.scale) for end in ends):
-            yield FileNode.of(PLAIN[name], name, ends, axes)
+            yield FileNode.of(PLAIN[name], name, ends, axes, bounds)
 
     def _tensor(self, tensor: tflite.Tensor) -> FileTensor:
         data, kind = self.model.Buffers(tensor.Buffer()).DataAsNumpy(), tensor.Type()
@@ -329,14 +335,14 @@ class TfliteFile:
         if name == "DEPTHWISE_CONV_2D":
             values, kind = values.reshape(-1, values.shape[3]).T, "depthwise"
         weights = replace(weights, values=values, zero=weights.zero[:1])
-        activation = options.FusedActivationFunction()
-        bounds = BOUNDS.get(activation, (-1.0, 1.0))
         text = (tensors[-1].Name() or b"").decode("utf-8", "replace")
-        yield FileNode.of(kind, text, [into, out], axes).with_weights(
-            weights,
-            biases[0].values if biases else None,
-            None if self.cuts and bounds == UNBOUNDED else bounds,
-        )
+        node = FileNode.of(kind, text, [into, out], axes, self._bounds(options))
+        yield node.with_weights(weights, biases[0].values if biases else None)
+
+    def _bounds(self, options: Any) -> Bounds | None:
+        """Returns the bounds of a fused activation."""
+        bounds = BOUNDS.get(options.FusedActivationFunction(), (-1.0, 1.0))
+        return None if self.cuts and bounds == UNBOUNDED else bounds
 
 
 def _options(one: tflite.Operator, kind: type) -> Any:
@@ -360,16 +366,15 @@ def _axes(options: Any, taps: Sequence[int], tensors: list[Any], pads: Any = (0,
     return tuple(axes)
 
 
-def read(path: Path) -> Iterator[FileNode]:
-    """Yields the nodes of a file, in its order.
+def read(path: Path) -> tuple[list[FileNode], list[int]]:
+    """Returns the nodes of a file, in its order, and the values in each of its inputs.
 
     Raises ImageError if the file is neither .tflite nor .onnx, or damaged.
     """
     try:
         data = path.read_bytes()
         file = (TfliteFile if data[4:8] == b"TFL3" else OnnxFile)(data)
-        for part in file.parts:
-            yield from file.read(part)
+        return [node for part in file.parts for node in file.read(part)], file.inputs
     except Exception as error:  # Readers of damaged files raise whatever they like.
         reason = f"'{path}' cannot be read: {error}"
         raise ImageError(reason, "pass the .tflite or .onnx") from error

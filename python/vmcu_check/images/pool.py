@@ -60,8 +60,8 @@ class PoolKeys:
     def places(self, tensor: ImageTensor, at: np.ndarray) -> np.ndarray:
         """Returns the places of bytes of a tensor."""
         start, size, base = self.circle(tensor.base)
-        what = f"tensor {tensor.number} is outside the pool of {size} bytes"
-        prove(0 < tensor.ring <= size and base < size, what)
+        is_inside = tensor.phase < tensor.ring <= size and base < size
+        prove(is_inside, f"tensor {tensor.number} is outside the pool of {size} bytes")
         places: np.ndarray = start + (base + (at + tensor.phase) % tensor.ring) % size
         return places
 
@@ -86,9 +86,12 @@ class PoolKeys:
         """Raises FaultError if the last bytes of a pool are used for nothing."""
         start = 0
         for size in (self.model.circle,) if self.model.circle else self.model.pools:
-            used = np.flatnonzero(self.keys[start : start + size] != EMPTY)
-            behind = size - 1 - max(used, default=-1)
-            prove(behind < WORD, f"nothing uses the last {behind} of {size} bytes of a pool")
+            keys = self.keys[start : start + size]
+            end = 1 + max(np.flatnonzero(keys != EMPTY), default=-1)
+            # A stage's progress, and a pool that rotates, may be whole words.
+            is_mark = end > 0 and keys[end - 1] < 0 and -keys[end - 1] % MARKS == -PROGRESS
+            ends = end, -(-end // WORD) * WORD if is_mark or self.model.circle else end
+            prove(size in ends, f"nothing uses the last {size - end} of {size} bytes of a pool")
             start += size
 
     def name(self, key: int) -> str:

@@ -44,7 +44,9 @@ def compare(elf: Path, model: ImageModel, reference: Reference, count: int) -> N
     whose rounding decides between neighbours, a few bytes may differ by STEPS."""
     rng = np.random.default_rng(0)
     shapes = [port.tensor.shape for port in model.inputs]
-    drawn = [[rng.integers(-128, 128, s, np.int8) for s in shapes] for _ in range(count)]
+    drawn = [
+        [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes] for _ in range(count)
+    ]
     data = _emulated(elf, b"".join(one.tobytes() for inputs in drawn for one in inputs))
     answers = np.frombuffer(data, np.int8).astype(int)
     near, total = 0, 0

@@ -53,6 +53,7 @@ _MAC = f"stream:p {_WINDOW} groups:H depth:H run:H steps:H {_BOUNDS} is_float:B 
 _PRODUCT = "{0}multiplier:i {0}shift:i {0}is_float:B {0}x_zero:b {0}y_zero:b {0}output_zero:b"
 _PRODUCT += " {0}act_min:b {0}act_max:b {0}fill:h"
 _POOL = f"{_WINDOW} {_FACTOR} rescale:B count_padding:B {_BOUNDS}"
+_SOFTMAX = "exp:p gain:I output_zero:b act_min:b act_max:b"
 _WITHIN = [f"{side}_{member}" for side in ("inner", "outer") for member in _MAC.split()]
 
 # Parameters by kind of kernel: members as far as they are read.
@@ -62,7 +63,9 @@ PARAMS: Mapping[str, str] = {
     "recomputed": " ".join(_WITHIN) + " inner_kernel:p outer_kernel:p ring:I scratch:I height:H"
     " width:H channels:H columns:H by_pixel:B",
     "add": "a_scale:i b_scale:i bias:i shift:i",
-    **dict.fromkeys(("softmax_tflite", "softmax_onnx"), "exp:p"),
+    **dict.fromkeys(
+        ("softmax_tflite", "softmax_onnx"), "exp:p gain:I output_zero:b act_min:b act_max:b"
+    ),
     **dict.fromkeys(("average_pool", "average_pool_sum"), _POOL),
     "max_pool": f"{_WINDOW} act_min:b act_max:b",
     "pad": "top:h left:h before:h value:b",

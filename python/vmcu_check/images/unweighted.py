@@ -14,7 +14,7 @@ import numpy as np
 from .constants import axes_of
 from .elf import Image, prove
 from .model_file import FileNode
-from .scaling import scaled
+from .scaling import INT8_MAX, INT8_MIN, exponentials, scaled
 from .tables import ImageLayer, ImageModel
 
 TOLERANCE = 1e-6
@@ -32,12 +32,19 @@ def check(model: ImageModel, nodes: Sequence[FileNode]) -> int:
     compared = 0
     for layer in model.layers:
         kind, fits = KINDS.get(layer.kind, ("", _is_sum))
-        mine = [(node, *axes_of(layer, node)) for node in nodes if node.kind == kind]
-        is_one = any(fits(model.image, layer, node) for node, axes, own in mine if axes == own)
+        mine = [node for node in nodes if node.kind == kind]
+        is_one = any(_is_around(layer, one) and fits(model.image, layer, one) for one in mine)
         what = f"layer {layer.number} ({layer.kernel}): its constants are those of no {kind}"
         prove(is_one or not mine, f"{what} in the file")
         compared += is_one
     return compared
+
+
+def _is_around(layer: ImageLayer, node: FileNode) -> bool:
+    """Returns true if the window and the bounds of a layer are a node's."""
+    mine, axes = axes_of(layer, node)
+    bounds = layer.p.get("act_min", INT8_MIN), layer.p.get("act_max", INT8_MAX)
+    return mine == axes and (node.bounds or bounds) == bounds
 
 
 def _is_sum(image: Image, layer: ImageLayer, node: FileNode) -> bool:
@@ -85,10 +92,13 @@ def _is_mean(image: Image, layer: ImageLayer, node: FileNode) -> bool:
 
 
 def _is_softmax(image: Image, layer: ImageLayer, node: FileNode) -> bool:
-    table = image.array("u4", layer.p["exp"], ENTRIES).astype(np.float64)
-    wanted = np.exp(-node.scales[0] * np.arange(ENTRIES))
-    first = table[0] if layer.kernel.endswith("onnx") else 2.0**31
-    return bool((np.abs(table / max(first, 1.0) - wanted) <= TOLERANCE).all())
+    table = image.array("u4", layer.p["exp"], ENTRIES).astype(np.int64)
+    if node.is_float:
+        wanted = np.rint(np.exp(-float(node.scales[0]) * np.arange(ENTRIES)) * table[0])
+    else:
+        wanted = exponentials(float(node.scales[0]), ENTRIES)
+    is_zero = layer.p["output_zero"] == node.zeros[1]
+    return is_zero and bool((np.abs(table - wanted) <= node.is_float).all())
 
 
 KINDS = {

@@ -272,25 +272,33 @@ class ImageReplay:
 
 
 def _fits(layer: ImageLayer) -> bool:
-    """Returns true unless a kernel with weights is one for other windows, or other groups."""
-    if layer.kind not in ("pointwise", "conv", "dense", "depthwise"):
+    """Returns true unless a kernel is one for other windows, groups or channels."""
+    is_pool, p = layer.kind in ("average_pool", "max_pool"), layer.p
+    if not is_pool and layer.kind not in ("pointwise", "conv", "dense", "depthwise"):
         return True
-    p, (_, (taps, stride, dilation, left)) = layer.p, layer.axes
+    _, (taps, stride, dilation, left) = layer.axes
+    if is_pool:
+        return layer.ins[0].channels == layer.out.channels
+    inputs = layer.ins[0].channels
+    if layer.kind == "depthwise":
+        return bool(p["groups"] == (1 if p["run"] else inputs))
     is_row = p["run"] == taps * p["depth"] and (taps == 1 or dilation == 1) and p["groups"] == 1
-    return bool(
-        {
-            "conv": is_row or p["run"] == p["depth"],
-            "dense": is_row and left == 0 and (layer.out.width == 1 or taps == stride == 1),
-            "depthwise": p["groups"] == (1 if p["run"] else layer.ins[0].channels),
-            "pointwise": is_row and layer.axes == POINT,
-        }[layer.kind]
-    )
+    is_row &= p["packed"] <= (layer.kind == "conv") and p["depth"] * p["groups"] == inputs
+    fits = {
+        "conv": is_row or (p["run"] == p["depth"] and p["depth"] * p["groups"] == inputs),
+        "dense": is_row and left == 0 and (layer.out.width == 1 or taps == stride == 1),
+        "pointwise": is_row and layer.axes == POINT,
+    }
+    return bool(fits[layer.kind])
 
 
 def _check_layer(layer: ImageLayer) -> None:
     """Raises ImageError for a layer that no rule can replay."""
     what = f"layer {layer.number} ({layer.kernel})"
     require(layer.kind in RULES, f"no rule for the kernel '{layer.kernel}' of a layer")
+    grid = layer.ins[0] if layer.kind == "average_pool_sum" else layer.out
+    is_all = (layer.rows, layer.width) == (grid.height, grid.width)
+    prove(is_all, f"{what}: its calls are not those of a tensor's rows and columns")
     for one in layer.within or (layer,):
         is_small = one.p.get("kernel_h", 1) * one.p.get("kernel_w", 1) <= MOST_TAPS
         require(is_small, f"{what}: a window has more than {MOST_TAPS} taps")
@@ -329,6 +337,9 @@ def check_plan(model: ImageModel) -> int:
     walk.pool.check_ends()
     outputs = [model.inputs[0]] * model.elsewhere + [*model.outputs]
     used = {one.number for layer in model.layers for one in layer.ins}
+    written = [port.tensor.number for port in model.inputs]
+    written += {layer.out.number for layer in model.layers}
+    prove(len(written) == len({*written}), "a tensor is an input twice, or a layer writes it")
     for number in {*range(len(model.tensors))} - used - {port.tensor.number for port in outputs}:
         raise FaultError(f"nothing reads tensor {number}, and it is no output")
     return walk.hop
