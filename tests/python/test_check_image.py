@@ -281,6 +281,18 @@ def test_a_schedule_without_parts(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not MODELS["kws"].exists(), reason="VMCU_MODELS has no kws")
+def test_layers_that_are_swapped(tmp_path: Path) -> None:
+    """Each layer has the weights of a node, but not of the one behind its input."""
+    image = kept("kws", "m4")
+    places = [field(image, "model_layers", LAYER, one, "params") for one in (5, 7)]
+    params = [LinkedImage(image).read(place, 4) for place in places]
+    one = changed(image, tmp_path / "first", places[0], params[1])
+    one = changed(one, tmp_path, places[1], params[0])
+    with pytest.raises(FaultError, match="in front of its inputs"):
+        verdict(one, "kws", inputs=0)
+
+
+@pytest.mark.skipif(not MODELS["kws"].exists(), reason="VMCU_MODELS has no kws")
 def test_a_table_of_exponentials(tmp_path: Path) -> None:
     """Each entry is gemmlowp's, to the last bit; the bounds are those of int8."""
     image = kept("kws", "m4")

@@ -30,10 +30,14 @@ def compare(
     """
     left, compared, alone = list(nodes), [], []
     known: dict[int, FileChannels] = {}
+    # By tensor: the last node in the file that it depends on.
+    places: dict[int, int] = {}
     for layer in (one for each in model.layers for one in each.within or (each,)):
         if not layer.ins:
             continue
         ins, out, match = layer.ins[0], layer.out, None
+        behind = max(places.get(one.number, -1) for one in layer.ins)
+        places[out.number] = behind
         before = known.get(ins.number)
         if before is None or len(before.kept) != ins.channels:
             before = FileChannels.of(np.arange(ins.channels), ins.channels)
@@ -53,6 +57,9 @@ def compare(
         node, as_emitted, kept = match
         left = [one for one in left if one is not node]
         _layer(layer, emitted, as_emitted)
+        places[out.number] = next(i for i, one in enumerate(nodes) if one is node)
+        what = f"layer {layer.number} ({layer.kernel}), '{node.name}'"
+        prove(places[out.number] > behind, f"{what}: it is in front of its inputs in the file")
         known[out.number] = after(node, before, kept)
         compared.append(layer)
     return compared, alone
