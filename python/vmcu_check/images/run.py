@@ -59,7 +59,7 @@ def compare(elf: Path, model: ImageModel, reference: Reference, count: int) -> N
             prove(len(answer) == len(whole), "the image writes fewer bytes than its outputs have")
             differences = np.abs(answer - whole)
             near, total = near + int(np.count_nonzero(differences)), total + len(whole)
-            is_strict = reference.is_exact or near > max(count, total // 4)
+            is_strict = reference.is_exact or near > max(count, total // 2)
             for at in np.flatnonzero(differences > (0 if is_strict else STEPS))[:1]:
                 both = f"{answer[at]} on the emulated core, {whole[at]} in the file's runtime"
                 what = f"output '{port.name}', byte {at}: {both}"
