@@ -123,6 +123,8 @@ static void test_no_context(void)
 	CHECK(vmcu_cancel(NULL) == -EINVAL);
 	CHECK(vmcu_push_row(NULL, pool) == -EINVAL);
 	CHECK(vmcu_push_row(&unset, pool) == -EINVAL);
+	CHECK(vmcu_set_input(NULL, pool) == -EINVAL);
+	CHECK(vmcu_set_input(&unset, pool) == -EINVAL);
 }
 
 static void test_ports(void)
@@ -138,6 +140,8 @@ static void test_ports(void)
 	CHECK(vmcu_output_size(&ctx, 0) == 12U);
 	CHECK(vmcu_output(&ctx, 1) == NULL);
 	CHECK(vmcu_output_size(&ctx, 1) == 0U);
+	CHECK(vmcu_set_input(&ctx, NULL) == -EINVAL);
+	CHECK(vmcu_set_input(&ctx, pool) == -ENOTSUP);
 }
 
 /** The middle tensor's last row wraps to the pool's start, on top of the input's first row. */

@@ -237,6 +237,9 @@ static void test_poison_where_rows_will_be(void)
 	}
 	CHECK(vmcu_push_row(&ctx, sevens) == 0);
 	check_only(vmcu_pool_start(&ctx.pool, tensors), 4, 12, 0);
+	/* What is wrong is said at the first row. */
+	pool[0] ^= 1U;
+	CHECK(vmcu_push_row(&ctx, sevens) == -EFAULT);
 }
 
 static void test_a_layer_writes_outside(void)
@@ -260,6 +263,9 @@ static void test_somebody_else_writes_outside(void)
 	for (unsigned int i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		CHECK(vmcu_init(&ctx, &model, pool, sizeof(pool)) == 0);
 		pool[places[i]] ^= 1U;
+		CHECK(infer(MIDDLE, 0) == -EFAULT);
+		/* Of a cancelled inference, too. */
+		CHECK(vmcu_cancel(&ctx) == 0);
 		CHECK(infer(MIDDLE, 0) == -EFAULT);
 	}
 }

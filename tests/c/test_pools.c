@@ -74,10 +74,16 @@ static void test_init(void)
 	const struct vmcu_memory small[] = {{fast, sizeof(fast)}, {slow, sizeof(slow) - 1}};
 	const struct vmcu_memory misaligned[] = {{fast + 4, sizeof(fast)}, {slow, sizeof(slow)}};
 	const struct vmcu_memory missing[] = {{fast, sizeof(fast)}, {NULL, sizeof(slow)}};
+	const struct vmcu_model refused = {.pool_count = 2};
 	struct vmcu_context ctx;
 
+	(void)refused;
 	CHECK(vmcu_init_pools(NULL, &model, right, 2) == -EINVAL);
 	CHECK(vmcu_init_pools(&ctx, NULL, right, 2) == -EINVAL);
+#if defined(VMCU_CONTAINERS)
+	/* As a container that was refused leaves it. */
+	CHECK(vmcu_init_pools(&ctx, &refused, right, 2) == -EINVAL);
+#endif
 	CHECK(vmcu_init_pools(&ctx, &model, NULL, 2) == -EINVAL);
 	CHECK(vmcu_init_pools(&ctx, &model, right, 1) == -EINVAL);
 	CHECK(vmcu_init_pools(&ctx, &model, right, 3) == -EINVAL);

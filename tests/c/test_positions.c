@@ -150,8 +150,17 @@ static void test_starts_over(const struct vmcu_model *model)
 	}
 }
 
+static void test_refuses(void)
+{
+	struct vmcu_context unset = {0};
+
+	CHECK(vmcu_rotate_to(NULL, 1U) == -EINVAL);
+	CHECK(vmcu_rotate_to(&unset, 1U) == -EINVAL);
+}
+
 int main(void)
 {
+	test_refuses();
 	test_positions_take_turns();
 	test_starts_over(&streamed);
 	test_starts_over(&whole);

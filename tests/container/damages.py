@@ -50,7 +50,10 @@ OF_TYPE = {
 PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
     "vmcu_add": (("shift", 32), ("shift", -1), ("bias", -(1 << 31)), ("bias", (1 << 31) - 1)),
     "vmcu_add_exact": (("b.shift", -32),),
-    "vmcu_add_float": (("sum.a", 1 << 60), ("sum.b", -1 << 60)),
+    "vmcu_add_float": (
+        *(("sum.a", 1 << 60), ("sum.b", -1 << 60)),
+        *(("sum.constant", 1 << 62), ("sum.constant", -1 << 62)),
+    ),
     "vmcu_attention": (
         *(("scores.shift", 31), ("output.shift", 31), ("layer.scratch", 2), ("exp", AWAY)),
         *(("window.kernel_h", 0), ("window.stride_h", 2), ("window.pad_top", -1)),
@@ -163,6 +166,18 @@ class Layers:
         at = self.at + structs.LAYER.size * number + structs.LAYER.members[name].start
         return struct.unpack_from("<I", self.image, at)[0]
 
+    def short(self, number: int, name: str) -> int:
+        """A member of 16 bits; of the inputs the first."""
+        at = self.at + structs.LAYER.size * number + structs.LAYER.members[name].start
+        if name == "inputs":
+            (at,) = struct.unpack_from("<I", self.image, at)
+        return struct.unpack_from("<H", self.image, at)[0]
+
+    def tensor(self, number: int, name: str) -> int:
+        """A member of a tensor, of 16 bits."""
+        at = model_member(self.image, "tensors") + structs.TENSOR.size * number
+        return struct.unpack_from("<H", self.image, at + structs.TENSOR.members[name].start)[0]
+
     def mac(self, number: int, name: str) -> int:
         """A member of the parameters of a layer with weights."""
         member = STRUCTS["vmcu_mac_params"].members[name]
@@ -217,6 +232,9 @@ def damages(images: Mapping[str, bytes], plans: Mapping[str, Plan]) -> Iterator[
     yield from shifts(images)
     yield from means(images)
     yield from tables(images)
+    yield from windows(images)
+    yield from shapes(images)
+    yield from alone(images)
     yield from counts(images)
     yield from replays(images, plans)
 
@@ -308,6 +326,7 @@ def tables(images: Mapping[str, bytes]) -> Iterator[Damage]:
         ("schedule", of_table(streamed, "stages", 0, "schedule", AWAY), "schedule of stage"),
         ("parts", of_table(streamed, "stages", 0, "parts", AWAY), "schedule of stage"),
         ("no schedule", of_table(streamed, "stages", 0, "schedule", 0), "stage"),
+        ("kernel of layer", of_table(streamed, "layers", 0, "kernel", 99), "kernel of layer"),
         ("scale", of_table(streamed, "inputs", 0, "scale", 0), "input"),
         ("flags", of_table(streamed, "outputs", 0, "flags", 16), "output"),
         ("tensor", of_table(streamed, "inputs", 0, "tensor", 99), "input"),
@@ -318,10 +337,64 @@ def tables(images: Mapping[str, bytes]) -> Iterator[Damage]:
     )
     for label, image, what in wrong:
         yield Damage(label, "AnyNetwork_3", image, what)
+    digits = images["digits"]
+    image = of_table(digits, "layers", 0, "params", len(digits) // 8 * 8 - 8)
+    yield Damage("parameters at the end", "digits", image, "parameters of layer", index=0)
+
+
+def windows(images: Mapping[str, bytes]) -> Iterator[Damage]:
+    """More columns than int32 has room for, by two members."""
+    for name, image in images.items():
+        found = Layers(image)
+        for number, kernel in enumerate(found.kernels):
+            if kernel.startswith("vmcu_average_pool") and not kernel.endswith("sum"):
+                wide = found.with_member(number, "window.kernel_w", 1 << 15)
+                assert wide is not None
+                other = Layers(wide).with_member(number, "window.dilation_w", 1 << 15)
+                assert other is not None
+                label = f"{kernel} of a long window"
+                yield Damage(label, name, other, "parameters of layer", index=number)
+                return
+
+
+def shapes(images: Mapping[str, bytes]) -> Iterator[Damage]:
+    """Of a layer that computes byte by byte: tensors of other shapes, and one tensor more."""
+    for name, image in images.items():
+        found = Layers(image)
+        if found.kernels[0] != "vmcu_requantize" or model_member(image, "streamed"):
+            continue
+        number, result = (found.short(0, member) for member in ("inputs", "output"))
+        for tensor, member in ((number, "height"), (number, "width"), (result, "channels")):
+            size = found.tensor(tensor, member)
+            if size > 1:
+                other = of_table(image, "tensors", tensor, member, size - 1)
+                label = f"{member} of {name}"
+                yield Damage(label, name, other, "parameters of layer", index=0)
+        last = found.short(len(found.kernels) - 1, "output")
+        row = found.tensor(last, "width") * found.tensor(last, "channels")
+        if found.tensor(last, "height") > 1:
+            split = model_member(image, "pool_bytes") - row
+            other = of_table(image, "tensors", last, "base", split)
+            yield Damage(f"output of {name} in two pieces", name, other, "output")
+        if len(found.kernels) > 1:
+            other = of_table(image, "layers", 0, "input_count", 2)
+            yield Damage(f"inputs of {name}", name, other, "parameters of layer", index=0)
+
+
+def alone(images: Mapping[str, bytes]) -> Iterator[Damage]:
+    """Several layers without a schedule."""
+    for name, image in images.items():
+        for number in range(model_member(image, "stage_count")):
+            at = model_member(image, "stages") + structs.STAGE.size * number
+            (count,) = struct.unpack_from("<H", image, at + structs.STAGE.members["count"].start)
+            if count > 1 and (number or not model_member(image, "streamed")):
+                other = of_table(image, "stages", number, "schedule", 0)
+                yield Damage(f"no schedule in {name}", name, other, "stage", index=number)
+                return
 
 
 def counts(images: Mapping[str, bytes]) -> Iterator[Damage]:
-    """A stage that counts its calls in a layer's scratch."""
+    """A stage that counts its calls in a layer's scratch, and one that does so behind the pool."""
     for name, image in images.items():
         found = Layers(image)
         for number in range(model_member(image, "stage_count")):
@@ -332,6 +405,12 @@ def counts(images: Mapping[str, bytes]) -> Iterator[Damage]:
             )
             places = (found.member(n, "scratch") for n in range(first, first + count))
             place = next((place for place in places if place != ON_STACK), None)
+            if count > 2:
+                end = model_member(image, "pool_bytes") // 4 * 4 - 4
+                other = of_table(image, "stages", number, "progress", end)
+                yield Damage(
+                    f"counts behind {name}", name, other, "schedule of stage", index=number
+                )
             if count > 1 and place is not None:
                 other = of_table(image, "stages", number, "progress", place)
                 yield Damage(f"counts in {name}", name, other, "schedule of stage", index=number)

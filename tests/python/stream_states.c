@@ -139,11 +139,15 @@ static struct vmcu_context begun(void)
 static void test_reset(void)
 {
 	struct vmcu_context ctx = begun();
+	struct vmcu_context unset = {0};
 
 	push_all(&ctx, 0U, 77U);
 	CHECK(vmcu_reset(&ctx) == 0);
 	push_all(&ctx, 0U, ROWS);
 	CHECK(vmcu_reset(NULL) == -EINVAL);
+	CHECK(vmcu_reset(&unset) == -EINVAL);
+	CHECK(vmcu_state_size(NULL) == 0U && vmcu_state_size(&unset) == 0U);
+	CHECK(vmcu_state_save(&unset, rows, sizeof(rows)) == -EINVAL);
 	CHECK(vmcu_invoke(&ctx) == -ENOTSUP);
 	CHECK(vmcu_push_row(&ctx, NULL) == -EINVAL);
 	CHECK(vmcu_row_size(&ctx, 0) == ROW && vmcu_input_size(&ctx, 0) == ROW);
@@ -323,6 +327,10 @@ static void test_bad_states(void)
 	state[0] ^= 1U;
 	CHECK(vmcu_state_restore(&ctx, state, size) == -EBADMSG);
 	state[0] ^= 1U;
+	/* Its number of bytes. */
+	state[8] ^= 1U;
+	CHECK(vmcu_state_restore(&ctx, state, size) == -EBADMSG);
+	state[8] ^= 1U;
 	for (size_t at = 12U; at < size; at += 3U) {
 		state[at] ^= 0x10U;
 		CHECK(vmcu_state_restore(&ctx, state, size) == -EILSEQ);
@@ -343,6 +351,12 @@ static void test_bad_states(void)
 	push_all(&ctx, 64U, ROWS);
 	CHECK(vmcu_state_restore(&ctx, state, size) == 0);
 	push_all(&ctx, 60U, ROWS);
+	/* A stream that has not begun. */
+	CHECK(vmcu_reset(&ctx) == 0);
+	CHECK(vmcu_state_save(&ctx, state, size) == 0);
+	push_all(&ctx, 0U, 9U);
+	CHECK(vmcu_state_restore(&ctx, state, size) == 0);
+	push_all(&ctx, 0U, ROWS);
 	free(state);
 }
 

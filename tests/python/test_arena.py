@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 
 import numpy as np
 import online_device as device
@@ -93,3 +94,19 @@ def test_no_more_is_taken_than_there_is(shared: ctypes.CDLL) -> None:
     assert shared.vmcu_arena_take(arena + 8, ctypes.byref(left), 11) is None and left.value == 12
     assert shared.vmcu_arena_take(None, ctypes.byref(left), 1) is None
     assert shared.vmcu_arena_take(arena, None, 1) is None
+
+
+def test_no_head_of_what_is_not_loaded(shared: ctypes.CDLL) -> None:
+    """No model, one whose container was refused, and an arena that is smaller than the tail."""
+    plan = compile_model(SAMPLES / MODELS[0], CompileOptions(online=True))
+    made = device.load(shared, container.build(plan, "m"), device.BUILT)
+    refused, report = device.AnyModel(), Report()
+    at, pool = ctypes.addressof(report), made.pool_bytes
+    assert shared.vmcu_arena_head(None, ARENA) == 0
+    assert shared.vmcu_arena_head(ctypes.addressof(refused), ARENA) == 0
+    assert shared.vmcu_arena_head(made.model, made.tail - 8) == 0
+    assert shared.vmcu_arena_report(made.model, made.tail, at) == -errno.EINVAL
+    assert shared.vmcu_arena_report(made.model, ARENA, None) == -errno.EINVAL
+    for head in (pool // 8 * 8, (pool // 8 + 1) * 8, ARENA):
+        assert shared.vmcu_arena_report(made.model, head + made.tail, at) == 0
+        assert report.free == max(head - pool, 0)

@@ -13,6 +13,7 @@ import pytest
 
 from scripts import ROOT, script
 
+branches = script("branches", "scripts/branches.py")
 misra = script("misra", "scripts/misra.py")
 stacks = script("stacks", "scripts/stacks.py")
 PAGE = ROOT / "doc" / "static-evidence.md"
@@ -100,3 +101,24 @@ def test_stacks_are_those_of_the_page() -> None:
     )
     seen = [row.replace(",", "").split("|")[3:5] for row in rows[2::2]]
     assert all(0.8 * int(elf) < int(measured) <= int(elf) for elf, measured in seen)
+
+
+def test_each_branch_is_taken_or_has_a_reason() -> None:
+    taken, missed = (
+        branches.Line("a.c", text, runs) for text, runs in (("x", (1, 2)), ("y", (0, 3)))
+    )
+    key = ("a.c", "y")
+    assert branches.faults([taken, missed], {key: (1, "why")}) == []
+    for reasons in (
+        {},
+        {key: (2, "why")},
+        {key: (1, "")},
+        {key: (1, "why"), ("a.c", "x"): (1, "why")},
+    ):
+        assert len(branches.faults([taken, missed], reasons)) == 1
+    # A line that is there no more.
+    assert branches.faults([taken], {key: (1, "why")})
+    for (file, _), (count, reason) in branches.argued().items():
+        assert file in branches.FILES and count > 0 and reason.endswith(".")
+    lines = [branches.Line("stage.c", "x", (1, 0, 2)), branches.Line("stage.c", "y", (5, 5))]
+    assert "| `stage.c` | 5 | 4 | 1 |" in branches.table(lines)
