@@ -16,8 +16,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.onnx_states import Recurrent, listening
+from builders.tflite_models import TfliteModel
 from elftools.elf.elffile import ELFFile
 from random_networks import two_layers
+from test_fed_back import NAMES
+from test_lstm import lstm
+from test_lstm_rows import INPUTS, UNITS, flat
+from test_recurring import FORMS
 from vmcu_bench.commands.references import reference_of
 from vmcu_bench.cycles.model import board
 from vmcu_check.images.check import Verdict, check
@@ -74,7 +80,7 @@ def test_a_sound_image(name: str, core: str, options: tuple[str, ...], layers: i
     """All constants of its layers with weights are the file's."""
     found = verdict(kept(name, core, *options), name)
     assert found.compared == layers and not found.alone
-    assert found.inputs == (0 if "--hop" in options else 3)
+    assert found.inputs == 3
     assert (found.hops > 2) == ("--hop" in options)
 
 
@@ -326,13 +332,13 @@ def test_scratch_memory_that_begins_at_no_word(tmp_path: Path) -> None:
 def test_parameters_of_a_stream(
     layer: int, name: str, data: bytes, reason: str, tmp_path: Path
 ) -> None:
-    """No emulated core tells: nothing of its outputs is compared."""
+    """Without the emulated core."""
     image = kept("gesture", "m4", "--hop", "8")
     kind = model_of(image).layers[layer].kind
     where = field(image, f"model_{layer:02}_mac", PARAMS[kind], 0, name)
     one = changed(image, tmp_path, where, data)
     with pytest.raises(ImageError, match=reason):
-        verdict(one, "gesture")
+        verdict(one, "gesture", inputs=0)
 
 
 def test_calls_that_do_not_come_round(tmp_path: Path) -> None:
@@ -496,11 +502,61 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "outside the pool" in message and "hint: " in message
 
 
-def test_an_image_that_answers_otherwise(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "options"), [("hello", ()), ("gesture", ("--hop", "8"))])
+def test_an_image_that_answers_otherwise(
+    name: str, options: tuple[str, ...], tmp_path: Path
+) -> None:
     """The emulated core is asked: the code of a kernel may be wrong, too."""
-    image = kept("hello", "m4")
-    code = LinkedImage(image).symbols["vmcu_dense"]
+    image = kept(name, "m4", *options)
+    kernel = model_of(image).layers[-1].kernel
+    code = LinkedImage(image).symbols[kernel]
     # BX LR: the kernel returns at once.
-    one = changed(image, tmp_path, code.address, b"\x70\x47")
+    one = changed(image, tmp_path, code.address & ~1, b"\x70\x47")
     with pytest.raises(FaultError, match="emulated core"):
-        verdict(one, "hello")
+        verdict(one, name)
+    assert verdict(one, name, inputs=0).inputs == 0
+
+
+@pytest.mark.parametrize("kind", ["lstm", "state"])
+def test_a_stream_whose_answers_depend_on_the_past(kind: str, tmp_path: Path) -> None:
+    """It is checked, but not run: its file computes a window, or asks for the state."""
+    if kind == "lstm":
+        pytest.importorskip("tflite_micro")
+        m = TfliteModel(0)
+        first = m.activation((1, 3, INPUTS))
+        rows = lstm(m, first, INPUTS, 3, UNITS)
+        file = m.save(tmp_path / "net.tflite", [first], [flat(m, rows, 3 * UNITS, 4)])
+    else:
+        file = listening(tmp_path / "fed.onnx", (3, 5), NAMES[:2])
+    (found,) = check(linked(file, tmp_path), file, 3, reference_of)
+    assert found.inputs == 0 and found.hops > 1
+
+
+def linked(file: Path, folder: Path, *options: str) -> Path:
+    """The image of any file."""
+    words = ["bench", str(file), "--on", "qemu:m4", "--keep", str(folder / "kept"), "-q"]
+    assert main([*words, *options]) == 0
+    (image,) = (folder / "kept").glob("*.elf")
+    return image
+
+
+@pytest.mark.parametrize("form", range(len(FORMS)))
+def test_states_that_are_computed(form: int, tmp_path: Path) -> None:
+    """Sums in float32 among them, which round a pair of bytes in 65,536 otherwise than the real
+    number."""
+    model = Recurrent(form + 3, 2, **FORMS[form])
+    file = model.save(tmp_path / "cells.onnx")
+    pairs = [word for pair in model.states for word in ("--state", ":".join(pair))]
+    (found,) = check(linked(file, tmp_path, *pairs), file, 3, reference_of)
+    assert found.compared >= 6 and found.hops > 1 and not found.alone
+
+
+def test_a_sum_of_another_scale(tmp_path: Path) -> None:
+    """One step of a factor makes other bytes of some pairs, and is not the file's."""
+    image = kept("digits", "m4")
+    layer = next(one for one in model_of(image).layers if one.kind == "add")
+    for member in ("a_scale", "b_scale", "bias"):
+        where = field(image, f"model_{layer.number:02}_add", PARAMS["add"], 0, member)
+        step = changed(image, tmp_path, where, struct.pack("<i", layer.p[member] + (1 << 12)))
+        with pytest.raises(FaultError, match="those of no sum"):
+            verdict(step, "digits", inputs=0)

@@ -73,9 +73,11 @@ def check(
     except (ValueError, IndexError, ArithmeticError, MemoryError, KeyError) as error:
         # Tables that contradict one another make shapes that numpy refuses.
         raise ImageError(f"the tables contradict one another: {error}") from error
-    if file is not None and inputs and run.can_run(path) and not models[0].stream:
-        run.compare(path, models[0], runtime_of(file), inputs)
-        verdicts = [replace(verdicts[0], inputs=inputs)]
+    if file is not None and inputs:
+        reference = runtime_of(file)
+        if run.can_run(path, models[0], reference):
+            run.compare(path, models[0], reference, inputs)
+            verdicts = [replace(verdicts[0], inputs=inputs)]
     return verdicts
 
 
@@ -88,7 +90,9 @@ def _check(model: ImageModel, file: Path | None) -> Verdict:
         for port in () if model.stream else model.inputs[: len(inputs)]:
             is_there = any(port.tensor.bytes == size * each for size in inputs for each in WIDTHS)
             prove(is_there, f"the file has no input with the bytes of '{port.name}'")
-        layers, others = constants.compare(model, [node for node in nodes if node.weights.size])
+        weighted = [node for node in nodes if node.weights.size]
+        is_fed = model.stream is not None and len(inputs) > len(model.inputs)
+        layers, others = constants.compare(model, weighted, is_fed)
         compared = len(layers) + unweighted.check(model, nodes)
         alone = tuple(f"layer {one.number} ({one.kernel})" for one in others)
     return Verdict(model.symbol, model.pools, len(model.layers), hops, compared, alone, 0)

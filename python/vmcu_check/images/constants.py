@@ -21,9 +21,10 @@ STEP = 256
 
 
 def compare(
-    model: ImageModel, nodes: Sequence[FileNode]
+    model: ImageModel, nodes: Sequence[FileNode], is_fed: bool = False
 ) -> tuple[list[ImageLayer], list[ImageLayer]]:
-    """Finds the node of each layer with weights and compares all its constants.
+    """Finds the node of each layer with weights and compares all its constants. is_fed: inputs of
+    the file are what it computed before, which the image keeps.
 
     Returns the layers that it compared, and those whose weights are of no node. Raises FaultError
     at the first constant that differs.
@@ -56,7 +57,7 @@ def compare(
             continue
         node, as_emitted, kept = match
         left = [one for one in left if one is not node]
-        _layer(layer, emitted, as_emitted)
+        _layer(_without_past(layer) if is_fed else layer, emitted, as_emitted)
         places[out.number] = next(i for i, one in enumerate(nodes) if one is node)
         what = f"layer {layer.number} ({layer.kernel}), '{node.name}'"
         prove(places[out.number] > behind, f"{what}: it is in front of its inputs in the file")
@@ -106,6 +107,14 @@ def _turned(node: FileNode, layer: ImageLayer) -> Iterator[FileNode]:
     for shape, order in orders:
         weights = node.weights.reshape(len(node.weights), *shape).transpose(order)
         yield replace(node, weights=weights.reshape(node.weights.shape))
+
+
+def _without_past(layer: ImageLayer) -> ImageLayer:
+    """Returns a layer without the rows that its window has seen before, where the file has them in
+    front of the new ones."""
+    p = layer.p
+    before = (p.get("kernel_h", 1) - 1) * p.get("dilation_h", 1)
+    return replace(layer, p={**p, "pad_top": 0}) if p.get("pad_top") == before else layer
 
 
 def _layer(layer: ImageLayer, emitted: WeightBlock, node: FileNode) -> None:

@@ -146,15 +146,15 @@ def attention(call: KernelCall) -> CallAccess:
 @rule("lstm")
 def lstm(call: KernelCall) -> CallAccess:
     """Reads the outputs of all units; then for each unit: reads all of input 0 and the unit's cell,
-    then writes its three bytes."""
-    units = call.out.channels // 3
-    unit = np.concatenate([np.arange(units), np.arange(2 * units) // 2])
+    then writes its three bytes: an output in the first column, a cell in the others."""
+    units = call.out.channels
+    cells = (np.arange(2 * units) // 2).reshape(2, units)
     y = call.y - (call.ins[1] == call.out)
     read = [reads(0, call.row(), units - 1)]
     if y >= 0:
-        cells = np.where(np.arange(3 * units) < units, 0, unit)
-        read.append(reads(1, call.pixels(call.ins[1], y, [0]), cells))
-    return access(call, unit, *read)
+        state = call.pixels(call.ins[1], y, np.arange(3))
+        read.append(reads(1, state, np.vstack([np.zeros(units), cells])))
+    return access(call, np.vstack([np.arange(units), cells]), *read)
 
 
 @rule("dense_by_rows")

@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from .elf import FaultError, ImageError, prove
-from .tables import ImageModel, ImagePort
+from .tables import TAKE, ImageModel, ImagePort
 
 CHANNELS_FIRST, COLUMNS = 1, 4
 SECONDS = 300
 EMULATORS = ("qemu-system-arm", "qemu-system-riscv32")
+# Kinds of layers of streams that read what they computed before.
+CARRYING = ("lstm", "recall")
 # By how much outputs may differ where the runtime does not compute in integers.
 STEPS = 2
 
@@ -42,19 +44,15 @@ def compare(elf: Path, model: ImageModel, reference: Reference, count: int) -> N
     """Runs `count` drawn inputs on both. Raises FaultError at the first byte that differs,
     ImageError if one of them cannot be run. Where the runtime computes an operator in float32,
     whose rounding decides between neighbours, a few bytes may differ by STEPS."""
-    rng = np.random.default_rng(0)
-    shapes = [port.tensor.shape for port in model.inputs]
-    drawn = [
-        [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes] for _ in range(count)
-    ]
-    data = _emulated(elf, b"".join(one.tobytes() for inputs in drawn for one in inputs))
-    answers = np.frombuffer(data, np.int8).astype(int)
+    drawn, given = (_windows if model.stream else _inputs)(model, reference, count)
+    answers = np.frombuffer(_emulated(elf, given), np.int8).astype(int)
     near, total = 0, 0
     for number, inputs in enumerate(drawn):
         feeds = zip(inputs, model.inputs, reference.inputs, strict=True)
         wanted = reference.run([_to_file(*feed) for feed in feeds])
         for port, values in zip(model.outputs, wanted, strict=True):
-            whole = _from_file(values, port).ravel().astype(int)
+            rows = 1 if model.stream and len(model.stages) == 1 else port.tensor.height
+            whole = _from_file(values, port)[-rows:].ravel().astype(int)
             answer = answers[total : total + len(whole)]
             prove(len(answer) == len(whole), "the image writes fewer bytes than its outputs have")
             differences = np.abs(answer - whole)
@@ -66,9 +64,35 @@ def compare(elf: Path, model: ImageModel, reference: Reference, count: int) -> N
                 raise FaultError(f"{what} (input {number} of {count})")
 
 
-def can_run(elf: Path) -> bool:
-    """Returns true if there is a command beside the image."""
-    return (elf.parent / "run.sh").is_file()
+def _inputs(model: ImageModel, _: Reference, count: int) -> tuple[list[list[np.ndarray]], bytes]:
+    """Draws inputs int8 (height, width, channels), and returns all as the image reads them, too."""
+    rng = np.random.default_rng(0)
+    drawn = [[_values(rng, *port.tensor.shape) for port in model.inputs] for _ in range(count)]
+    return drawn, b"".join(one.tobytes() for inputs in drawn for one in inputs)
+
+
+def _windows(
+    model: ImageModel, reference: Reference, count: int
+) -> tuple[list[list[np.ndarray]], bytes]:
+    """Draws rows, and returns the windows that the answers are of, and the rows."""
+    (port,), ((_, shape),), stage = model.inputs, reference.inputs, model.stages[0]
+    height = int(np.prod(shape)) // port.tensor.row
+    hop = stage.parts[1][0].count(TAKE) // -(-port.tensor.width // stage.taken)
+    rows = _values(np.random.default_rng(0), height + (count - 1) * hop, *port.tensor.shape[1:])
+    starts = range(0, count * hop, hop)
+    return [[rows[start : start + height]] for start in starts], rows.tobytes()
+
+
+def _values(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.integers(-128, 128, shape).astype(np.int8)
+
+
+def can_run(elf: Path, model: ImageModel, reference: Reference) -> bool:
+    """Returns true if there is a command beside the image whose answers depend on its inputs alone;
+    of a stream on a window of its rows."""
+    keeps = any(layer.kind in CARRYING for layer in model.layers)
+    is_window = len(model.inputs) == len(reference.inputs) == 1 and not keeps
+    return (elf.parent / "run.sh").is_file() and (is_window or not model.stream)
 
 
 def _emulated(elf: Path, inputs: bytes) -> bytes:
@@ -122,5 +146,5 @@ def _from_file(values: np.ndarray, port: ImagePort) -> np.ndarray:
     elif values.dtype != np.int8:
         values = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.int8)
     order = _order(port)
-    shape = [port.tensor.shape[axis] for axis in order]
+    shape = [(-1, *port.tensor.shape[1:])[axis] for axis in order]
     return values.reshape(shape).transpose(np.argsort(order))
