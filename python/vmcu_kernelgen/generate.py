@@ -112,7 +112,9 @@ def reachable(packing: Packing) -> set[Instruction]:
         return set(every.values())
     texts = [function(lower(p)) for made in PACKED.values() for p in made(packing)]
     texts += [text for one in owners for text in (*one.own.values(), *one.later.values())]
-    texts += [path.read_text() for path in (paths.runtime() / "kernels").glob("*.h")]
+    texts += [
+        path.read_text(encoding="utf-8") for path in (paths.runtime() / "kernels").glob("*.h")
+    ]
     owned = set.intersection(*(set(one.own) for one in owners))
     instructions: set[Instruction] = set()
     while texts:
@@ -200,7 +202,7 @@ def write(folder: Path) -> list[Path]:
     changed = []
     for name, text in files().items():
         path = folder / name
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
             changed.append(path)
     return changed

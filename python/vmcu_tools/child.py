@@ -26,9 +26,20 @@ def start(module: str) -> subprocess.Popen[bytes]:
     )
 
 
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Asks the process, which has a session of its own, and all that it has started to end; where
+    there are no groups of processes, it alone."""
+    if not hasattr(os, "killpg"):
+        process.terminate()
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
     """Ends the process and all that it has started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
-        os.killpg(process.pid, signal.SIGKILL)
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.wait()

@@ -67,7 +67,7 @@ def _open_closed() -> None:
     """Streams that the caller has closed lead nowhere."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - to the end, and soon
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - to the end, and soon
 
 
 def _discard() -> None:

@@ -53,7 +53,7 @@ def peak(
             entry.parent.mkdir(parents=True, exist_ok=True)
             # Threads and processes have one each.
             partly = entry.with_suffix(f".{os.getpid():x}-{id(graph):x}")
-            partly.write_text(str(known))
+            partly.write_text(str(known), encoding="utf-8")
             partly.replace(entry)
     _known[key] = known
     if len(_known) > MOST_KEPT:
@@ -64,7 +64,7 @@ def peak(
 def _remembered(entry: Path) -> int | None:
     """Reads the peak that a program has written down, None if there is none."""
     with contextlib.suppress(FileNotFoundError, ValueError):
-        return int(entry.read_text()) or None
+        return int(entry.read_text(encoding="utf-8")) or None
     return None
 
 

@@ -120,7 +120,7 @@ def disassembled(objdump: str, image: Path) -> dict[int, Instruction]:
     done = subprocess.run(
         [objdump, "-d", "--no-show-raw-insn", str(image)],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     instructions = {}

@@ -350,6 +350,11 @@ def per_mac(count: int | None, macs: int) -> float | None:
 def compiler(machine: QemuRunner) -> str:
     """Names the compiler of the counted code, with the flags that matter for its speed."""
     gcc = machine.toolchain.compiler
-    version = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=True)
+    version = subprocess.run(
+        [gcc, "-dumpfullversion"],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
     level = next(flag for flag in COMMON_FLAGS if flag.startswith("-O"))
     return " ".join([Path(gcc).name, version.stdout.strip(), level, *machine.flags])

@@ -272,7 +272,7 @@ def part_of_source(source: str) -> str | None:
 def part_of_name(name: str) -> str | None:
     """Classifies a name in images without debug information: kernels are the functions in their
     header."""
-    header = (paths.runtime() / "include" / "vmcu" / "kernels.h").read_text()
+    header = (paths.runtime() / "include" / "vmcu" / "kernels.h").read_text(encoding="utf-8")
     if not name.startswith("vmcu_"):
         return None
     return KERNELS if f"void {name}(" in header else EXECUTOR

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import os
 import queue
-import signal
 import subprocess
 import threading
 import time
@@ -13,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
+from vmcu_tools import child
 from vmcu_tools.errors import Problem, UserError, missing_package
 
 BAUD = 115200
@@ -120,18 +119,14 @@ def started(
         stderr=subprocess.STDOUT,
     )
 
-    def stop() -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-
-    clock = threading.Timer(seconds, stop)
+    clock = threading.Timer(seconds, child.stop, [process])
     clock.start()
     link = ProcessLink(process)
     try:
         yield link
     finally:
         clock.cancel()
-        stop()
+        child.stop(process)
         process.wait()
         link.collector.join()
         for pipe in (process.stdin, process.stdout):

@@ -64,7 +64,7 @@ def archive(target: Target, files: Iterable[Path] | None = None) -> Path:
     if files is None:
         return _packed(target, objects_of(target, sources))
     index = _index(sources)
-    names = {word for file in files for word in _WORD.findall(file.read_text())}
+    names = {word for file in files for word in _WORD.findall(file.read_text(encoding="utf-8"))}
     folders = (runtime, runtime / "container")
     wanted = {source for source in sources if source.parent in folders}
     # It refers to all kernels. A link that drops sections needs those of the rest alone.
@@ -93,7 +93,7 @@ def _index(sources: tuple[Path, ...]) -> dict[str, list[Path]]:
     """Maps each name to the sources that may define it."""
     index: dict[str, list[Path]] = {}
     for source in sources:
-        for name in set(_DEFINED.findall(source.read_text())):
+        for name in set(_DEFINED.findall(source.read_text(encoding="utf-8"))):
             index.setdefault(name, []).append(source)
     return index
 
@@ -109,7 +109,9 @@ def _digest(folder: Path) -> bytes:
 
 def _store() -> Path:
     """Returns the folder where all processes of a user keep objects and archives."""
-    store = Path(tempfile.gettempdir()) / f"vmcu-runtime-{os.getuid()}"
+    # Windows has such a folder for each user.
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    store = Path(tempfile.gettempdir()) / f"vmcu-runtime-{user}"
     store.mkdir(mode=0o700, exist_ok=True)
     return store
 

@@ -251,7 +251,14 @@ class CompiledRunner(ABC):
         command = [
             *(self.toolchain.compiler, *self.all_flags, *self.include_flags(), *arguments),
         ]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
         if done.returncode == 0:
             return
         if "overflowed by" in done.stderr or "will not fit in region" in done.stderr:
@@ -287,7 +294,7 @@ class CompiledRunner(ABC):
         )
         call = f"exec {shlex.join([Path(program).name, *arguments])}"
         script = folder / "run.sh"
-        script.write_text("\n".join((*lines, call, "")))
+        script.write_text("\n".join((*lines, call, "")), encoding="utf-8")
         script.chmod(0o755)
 
     def _start(self, image: Path) -> None:
@@ -297,7 +304,7 @@ class CompiledRunner(ABC):
                 cwd=image.parent,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
                 errors="replace",
                 timeout=self.seconds,
                 check=False,

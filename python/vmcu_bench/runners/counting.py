@@ -164,7 +164,7 @@ class CountingRunner(QemuRunner):
             if wanted is None or int(wanted[1]) == self.api:
                 raise
             return replace(self, api=int(wanted[1])).count(folder, run)
-        lines = (folder / COUNTS_FILE).read_text().splitlines()
+        lines = (folder / COUNTS_FILE).read_text(encoding="utf-8").splitlines()
         return result, [Counts(*map(int, line.split())) for line in lines]
 
 
@@ -199,7 +199,7 @@ def pools_in(image: Path, count: int) -> tuple[tuple[int, int], ...]:
 
 def pool_counts(folder: Path) -> list[PoolCounts]:
     """Accesses to each of the pools that markers named, by the image which ran in `folder`."""
-    lines = (folder / POOLS_FILE).read_text().splitlines()
+    lines = (folder / POOLS_FILE).read_text(encoding="utf-8").splitlines()
     return [PoolCounts(*map(int, line.split())) for line in lines]
 
 
@@ -211,7 +211,7 @@ def calls_in(folder: Path) -> np.ndarray:
 
 def blocks_of(folder: Path) -> list[Block]:
     """Reads the blocks that the image in `folder` executed during its inference."""
-    lines = (folder / BLOCKS_FILE).read_text().splitlines()
+    lines = (folder / BLOCKS_FILE).read_text(encoding="utf-8").splitlines()
     return [Block(*map(int, line.split())) for line in lines]
 
 
@@ -223,7 +223,7 @@ def _plugin(api: int) -> Path:
     library = folder / "libcount.so"
     flags = ["-std=gnu99", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     command = [NATIVE.tool("gcc"), *flags, f"-DAPI_VERSION={api}", str(SOURCE), "-o", str(library)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     if done.returncode != 0:
         raise RunnerError(f"the counting plugin does not compile\n{done.stderr}")
     return library

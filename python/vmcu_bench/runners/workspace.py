@@ -70,7 +70,7 @@ def toolchain_folder(compiler: Path) -> Path:
     """The folder whose bin has a GCC and its companions, also where `compiler`, as PATH finds it,
     is a link or a program such as ccache that calls it."""
     command = [str(compiler), "-print-search-dirs"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     # GCC keeps its own files in FOLDER/lib/gcc/TARGET/VERSION.
     install = re.search(r"^install: (.+)$", done.stdout, re.MULTILINE)
     folders = Path(os.path.normpath(install[1])).parents if install else ()
@@ -105,6 +105,8 @@ def console_options(board: str, tree: Path) -> list[str]:
     a program of this computer."""
     if not board.startswith("native_sim"):
         return []
-    kconfig = "".join(file.read_text() for file in (tree / "drivers" / "serial").glob("*native*"))
+    kconfig = "".join(
+        file.read_text(encoding="utf-8") for file in (tree / "drivers" / "serial").glob("*native*")
+    )
     names = ("UART_NATIVE_PTY_0_ON_STDINOUT", "NATIVE_UART_0_ON_STDINOUT")
     return [f"-DCONFIG_{name}=y" for name in names if f"config {name}\n" in kconfig][:1]

@@ -111,5 +111,6 @@ def differences(args: argparse.Namespace) -> int:
     print_difference(changes, console())
     write_json(asdict(changes), args.json)
     if args.markdown:
-        args.markdown.write_text(markdown(changes, f"{changes.before} to {changes.after}"))
+        text = markdown(changes, f"{changes.before} to {changes.after}")
+        args.markdown.write_text(text, encoding="utf-8")
     return EXIT_DONE

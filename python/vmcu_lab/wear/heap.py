@@ -178,7 +178,7 @@ def _library() -> ctypes.CDLL:
     with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
         made = Path(folder) / "stack_heap.so"
         command = [gcc, "-std=c99", "-O2", "-shared", "-fPIC", *arguments(), "-o", str(made)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
         if done.returncode != 0:
             raise UserError(
                 Problem(f"gcc failed: {done.stderr}", "install gcc's C library", str(SOURCE))

@@ -134,7 +134,7 @@ class PerJob:
 def supervised(target: str) -> tuple[PerJob, ...]:
     """Returns the figures of the board with the target's core; of a core that was not measured,
     the most of any."""
-    boards = json.loads(SUPERVISED.read_text())
+    boards = json.loads(SUPERVISED.read_text(encoding="utf-8"))
     own = [board for board in boards.values() if target.startswith(board["target"])]
     worst: dict[str, PerJob] = {}
     for board in own or boards.values():

@@ -5,5 +5,5 @@ those that one op alone has, for the loader of containers all kernels."""
 from ..paths import runtime
 from . import descriptors, operators_h
 
-(runtime() / operators_h.PATH).write_text(operators_h.text())
-(runtime() / descriptors.PATH).write_text(descriptors.text())
+(runtime() / operators_h.PATH).write_text(operators_h.text(), encoding="utf-8")
+(runtime() / descriptors.PATH).write_text(descriptors.text(), encoding="utf-8")

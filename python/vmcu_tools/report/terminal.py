@@ -56,4 +56,4 @@ def write_text(text: str, path: Path) -> None:
         sys.__stdout__.write(text)
         sys.__stdout__.flush()
     else:
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
