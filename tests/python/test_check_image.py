@@ -517,9 +517,9 @@ def test_an_image_that_answers_otherwise(
     assert verdict(one, name, inputs=0).inputs == 0
 
 
-@pytest.mark.parametrize("kind", ["lstm", "state"])
-def test_a_stream_whose_answers_depend_on_the_past(kind: str, tmp_path: Path) -> None:
-    """It is checked, but not run: its file computes a window, or asks for the state."""
+@pytest.mark.parametrize(("kind", "inputs"), [("lstm", 3), ("state", 0)])
+def test_a_stream_whose_answers_depend_on_the_past(kind: str, inputs: int, tmp_path: Path) -> None:
+    """A runtime may have kept what was before; a file that asks for it is not run."""
     if kind == "lstm":
         pytest.importorskip("tflite_micro")
         m = TfliteModel(0)
@@ -529,7 +529,7 @@ def test_a_stream_whose_answers_depend_on_the_past(kind: str, tmp_path: Path) ->
     else:
         file = listening(tmp_path / "fed.onnx", (3, 5), NAMES[:2])
     (found,) = check(linked(file, tmp_path), file, 3, reference_of)
-    assert found.inputs == 0 and found.hops > 1
+    assert found.inputs == inputs and found.hops > 1
 
 
 def linked(file: Path, folder: Path, *options: str) -> Path:

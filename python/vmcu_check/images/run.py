@@ -75,12 +75,18 @@ def _windows(
     model: ImageModel, reference: Reference, count: int
 ) -> tuple[list[list[np.ndarray]], bytes]:
     """Draws rows, and returns the windows that the answers are of, and the rows."""
-    (port,), ((_, shape),), stage = model.inputs, reference.inputs, model.stages[0]
-    height = int(np.prod(shape)) // port.tensor.row
-    hop = stage.parts[1][0].count(TAKE) // -(-port.tensor.width // stage.taken)
+    height, hop = _rows(model, reference)
+    port = model.inputs[0]
     rows = _values(np.random.default_rng(0), height + (count - 1) * hop, *port.tensor.shape[1:])
     starts = range(0, count * hop, hop)
     return [[rows[start : start + height]] for start in starts], rows.tobytes()
+
+
+def _rows(model: ImageModel, reference: Reference) -> tuple[int, int]:
+    """Returns the rows of a stream's window, and those that are new in it."""
+    (port,), ((_, shape),), stage = model.inputs, reference.inputs, model.stages[0]
+    new = stage.parts[1][0].count(TAKE) // -(-port.tensor.width // stage.taken)
+    return int(np.prod(shape)) // port.tensor.row, new
 
 
 def _values(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -88,11 +94,14 @@ def _values(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def can_run(elf: Path, model: ImageModel, reference: Reference) -> bool:
-    """Returns true if there is a command beside the image whose answers depend on its inputs alone;
-    of a stream on a window of its rows."""
-    keeps = any(layer.kind in CARRYING for layer in model.layers)
-    is_window = len(model.inputs) == len(reference.inputs) == 1 and not keeps
-    return (elf.parent / "run.sh").is_file() and (is_window or not model.stream)
+    """Returns true if there is a command beside the image, and the runtime can answer: a stream by
+    a window of its rows, or by what the runtime has kept of the windows before."""
+    if not (elf.parent / "run.sh").is_file() or not model.stream:
+        return (elf.parent / "run.sh").is_file()
+    if not len(model.inputs) == len(reference.inputs) == 1:
+        return False
+    height, new = _rows(model, reference)
+    return height == new or not any(layer.kind in CARRYING for layer in model.layers)
 
 
 def _emulated(elf: Path, inputs: bytes) -> bytes:
