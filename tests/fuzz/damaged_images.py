@@ -2,12 +2,12 @@
 """Damages linked images: `vmcu check-image` accepts none that computes other bytes.
 
     vmcu bench MODEL --on qemu:m4 --keep DIR
-    python tests/fuzz/damaged_images.py DIR/NAME.elf MODEL COUNT SEED [--log FILE]
+    python tests/fuzz/damaged_images.py DIR/NAME.elf MODEL COUNT SEED [--inputs N] [--log FILE]
 
 Each of COUNT copies of the image has one damage of the model's tables: a byte of a table, of
 weights or of biases, a base or a size of a tensor, a member of the model or of a layer, or two
-layers' kernels swapped. The checker judges each copy without a run. QEMU then runs each accepted
-copy on INPUTS inputs, or on HOPS hops of a stream, beside the sound image.
+layers' kernels swapped. The checker judges each copy, with N runs of its own (0). QEMU then runs
+each accepted copy on INPUTS inputs, or on HOPS hops of a stream, beside the sound image.
 
 Ends with exit code 1 if an accepted copy answers otherwise. --log writes a line an image: the
 damage and the verdict. The same seed damages the same bytes.
@@ -166,10 +166,10 @@ def answer(elf: Path, inputs: bytes) -> tuple[int, bytes]:
     return code, (folder / "outputs.bin").read_bytes()
 
 
-def judged(elf: Path, model: Path) -> str:
+def judged(elf: Path, model: Path, inputs: int) -> str:
     """Returns the checker's reason to refuse an image, "" if it accepts it."""
     try:
-        check(elf, model, 0, reference_of)
+        check(elf, model, inputs, reference_of)
     except ImageError as error:
         return str(error)
     return ""
@@ -181,6 +181,7 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int)
+    parser.add_argument("--inputs", type=int, default=0)
     parser.add_argument("--log", type=Path, help="a line an image: the damage and the verdict")
     args = parser.parse_args()
     subject, found = Subject(args.elf), Counter(dict.fromkeys((REFUSED, EQUAL, OTHER), 0))
@@ -190,11 +191,12 @@ def main() -> None:
         shutil.copy(args.elf.parent / "run.sh", name)
         elf.write_bytes(subject.data)
         wanted = answer(elf, inputs)
-        if wanted[0] or not wanted[1] or judged(elf, args.model):
-            sys.exit(f"the sound image fails: exit code {wanted[0]}, {judged(elf, args.model)}")
+        sound = judged(elf, args.model, args.inputs)
+        if wanted[0] or not wanted[1] or sound:
+            sys.exit(f"the sound image fails: exit code {wanted[0]}, {sound}")
         for what, data in damages(subject, args.count, args.seed):
             elf.write_bytes(data)
-            reason = judged(elf, args.model)
+            reason = judged(elf, args.model, args.inputs)
             verdict = REFUSED if reason else EQUAL if answer(elf, inputs) == wanted else OTHER
             found[verdict] += 1
             lines.append(f"{what}: {verdict}{reason and ': '}{reason}")

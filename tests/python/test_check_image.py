@@ -28,7 +28,7 @@ from vmcu_bench.commands.references import reference_of
 from vmcu_bench.cycles.model import board
 from vmcu_check.images.check import Verdict, check
 from vmcu_check.images.elf import FaultError, ImageError, ImageSymbol, LinkedImage, read
-from vmcu_check.images.structs import LAYER, MODEL, PARAMS, STAGE, TENSOR, layout
+from vmcu_check.images.structs import LAYER, MODEL, PARAMS, STAGE, STREAM, TENSOR, layout
 from vmcu_check.images.tables import ImageLayer, ImageModel, roots
 from vmcu_tools.cli import main
 from vmcu_tools.emit import emit
@@ -549,6 +549,30 @@ def test_states_that_are_computed(form: int, tmp_path: Path) -> None:
     pairs = [word for pair in model.states for word in ("--state", ":".join(pair))]
     (found,) = check(linked(file, tmp_path, *pairs), file, 3, reference_of)
     assert found.compared >= 6 and found.hops > 1 and not found.alone
+
+
+@pytest.mark.parametrize("table", ["weights", "biases", "lstm"])
+def test_an_lstm_of_another_file(table: str, tmp_path: Path) -> None:
+    """A weight, a bias and a factor of a gate."""
+    pytest.importorskip("tflite_micro")
+    m = TfliteModel(0)
+    first = m.activation((1, 3, INPUTS))
+    rows = lstm(m, first, INPUTS, 3, UNITS)
+    file = m.save(tmp_path / "net.tflite", [first], [flat(m, rows, 3 * UNITS, 4)])
+    image = linked(file, tmp_path)
+    (symbol,) = (one for one in tables(image) if one.name.endswith(f"_{table}"))
+    where = symbol.address + (12 if table == "lstm" else 4)
+    (old,) = LinkedImage(image).read(where, 1)
+    one = changed(image, tmp_path / "other", where, bytes([old ^ 4]))
+    with pytest.raises(FaultError, match="those of no lstm"):
+        check(one, file, 0, reference_of)
+
+
+def test_states_that_are_not_kept(tmp_path: Path) -> None:
+    image = kept("gesture", "m4", "--hop", "8")
+    where = field(image, "model_stream", STREAM, 0, "states")
+    with pytest.raises(ImageError, match="not kept at the end"):
+        verdict(changed(image, tmp_path, where, b"\1"), "gesture", inputs=0)
 
 
 def test_a_sum_of_another_scale(tmp_path: Path) -> None:

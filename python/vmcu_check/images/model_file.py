@@ -50,8 +50,8 @@ class FileTensor:
 
 @dataclass(frozen=True)
 class FileNode:
-    """A node of the file. kind: "sum", "mean", "max", "softmax", or of a layer with weights "conv",
-    "depthwise" or "dense".
+    """A node of the file. kind: "sum", "mean", "max", "softmax", "lstm", or of a layer with weights
+    "conv", "depthwise" or "dense".
 
     scales, zeros: of its inputs and its output, zeros as int8; of softmax, the first scale times
     beta. is_float: factors are float32, as in .onnx; is_unsigned: its bytes are uint8 in the file.
@@ -252,6 +252,8 @@ WEIGHTED = {
     "FULLY_CONNECTED": tflite.FullyConnectedOptions,
 }
 BYTES = TensorType.INT8, TensorType.UINT8
+# Of a gate's sum, 16 bits of which 12 are behind the point.
+LSTM_GATE = np.float32(1 << 12)
 DTYPES = dict(zip(BYTES, ("i1", "u1"), strict=True)) | {
     TensorType.INT16: "<i2",
     TensorType.INT32: "<i4",
@@ -286,6 +288,8 @@ class TfliteFile:
                 yield from self._plain(one, name, tensors)
             elif name in WEIGHTED:
                 yield from self._weighted(one, name, tensors, padded.get(numbers[0]))
+            elif name == "UNIDIRECTIONAL_SEQUENCE_LSTM":
+                yield from self._lstm(graph, [int(i) for i in one.InputsAsNumpy()])
             elif name in ("PAD", "PADV2"):
                 before = self._tensor(tensors[1]).values
                 if before is not None and before.shape == (4, 2):
@@ -339,10 +343,40 @@ class TfliteFile:
         node = FileNode.of(kind, text, [into, out], axes, self._bounds(options))
         yield node.with_weights(weights, biases[0].values if biases else None)
 
+    def _lstm(self, graph: tflite.SubGraph, numbers: list[int]) -> Iterator[FileNode]:
+        """Yields an LSTM. Its weights are bytes by unit, and biases by unit, of the inputs and of
+        the units, and gate; scales are factors of sums, in the order of the operator's inputs."""
+        x, *weights, i, f, c, o, h = (
+            self._tensor(graph.Tensors(numbers[n])) for n in (*range(9), *range(12, 16), 18)
+        )
+        if any(one.values is None for one in (*weights, i, f, c, o)):
+            return
+        ends = [x] * 4 + [h] * 4
+        gates = [np.asarray(one.values, np.int64) for one in weights]
+        sums = [-end.zero[0] * gate.sum(axis=1) for end, gate in zip(ends, gates, strict=True)]
+        sums[:4] = [a + b.values for a, b in zip(sums, (i, f, c, o), strict=False)]
+        units = [
+            np.concatenate([_in_fours(np.stack(unit[:4])), _in_fours(np.stack(unit[4:]))])
+            for unit in zip(*gates, strict=True)
+        ]
+        # TensorFlow Lite Micro multiplies these in float32.
+        real = [np.float32(end.scale[0]) for end in (*ends, *weights)]
+        scales = [a * b * LSTM_GATE for a, b in zip(real[:8], real[8:], strict=True)]
+        node = FileNode.of("lstm", "LSTM", [x, h], POINT, None)
+        bias = np.stack(sums, axis=1)
+        yield replace(node, scales=np.array(scales), weights=np.stack(units), bias=bias)
+
     def _bounds(self, options: Any) -> Bounds | None:
         """Returns the bounds of a fused activation."""
         bounds = BOUNDS.get(options.FusedActivationFunction(), (-1.0, 1.0))
         return None if self.cuts and bounds == UNBOUNDED else bounds
+
+
+def _in_fours(gates: np.ndarray) -> np.ndarray:
+    """Returns weights (gates, taps) of a unit by four taps, gate and tap, and the rest by gate."""
+    taps = gates.shape[1] // 4 * 4
+    fours = gates[:, :taps].reshape(len(gates), -1, 4).swapaxes(0, 1)
+    return np.concatenate([fours.ravel(), gates[:, taps:].ravel()])
 
 
 def _options(one: tflite.Operator, kind: type) -> Any:

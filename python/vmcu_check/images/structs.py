@@ -76,6 +76,8 @@ PARAMS: Mapping[str, str] = {
     "filter_int16": f"weights:p bias:p {_WINDOW} {_FACTOR} rank:H output_zero:b",
     "look_back": "step:H",
     "lookup": "table:p",
+    "lstm": "weights:p biases:p sigmoid:p "
+    + " ".join(f"multiplier{n}:i shift{n}:i" for n in range(8)),
     "move": "rows:p columns:p channels:p run:H",
     "pick": "bytes:p run:H",
     "requantize_wide": f"{_FACTOR} input_zero:h output_zero:h input_bytes:B output_bytes:B",

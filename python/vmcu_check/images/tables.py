@@ -247,4 +247,10 @@ class ImageModel:
         for layer, end, first in zip(layers, calls, again, strict=True):
             starts_over = first < end <= layer.rows * layer.across
             require(starts_over, f"the calls of layer {layer.number} do not start over")
+        kept = [layer.kind == "remember" for layer in self.layers]
+        behind = len(kept) - one["states"]
+        require(all(kept[behind:]) and not any(kept[:behind]), "its states are not kept at the end")
+        within = one["state"] <= self.stages[0].progress < one["state"] + one["state_bytes"]
+        end = one["state"] + one["state_bytes"]
+        require(within and end <= self.top["pool_bytes"], "its state is not in the pool")
         return ImageStream(calls, again, one["rows"])

@@ -15,7 +15,7 @@ import numpy as np
 from .constants import axes_of
 from .elf import Image, prove
 from .model_file import FileNode
-from .scaling import INT8_MAX, INT8_MIN, exponentials, scaled
+from .scaling import INT8_MAX, INT8_MIN, exponentials, fixed_point, scaled
 from .tables import ImageLayer, ImageModel
 
 TOLERANCE = 1e-6
@@ -102,7 +102,19 @@ def _is_softmax(image: Image, layer: ImageLayer, node: FileNode) -> bool:
     return is_zero and bool((np.abs(table - wanted) <= node.is_float).all())
 
 
+def _is_lstm(image: Image, layer: ImageLayer, node: FileNode) -> bool:
+    p = layer.p
+    factors = [(p[f"multiplier{n}"], p[f"shift{n}"]) for n in range(len(node.scales))]
+    return (
+        layer.out.channels == len(node.weights)
+        and factors == [fixed_point(float(scale)) for scale in node.scales]
+        and (image.array("i1", p["weights"], node.weights.size) == node.weights.ravel()).all()
+        and (image.array("i4", p["biases"], node.bias.size) == node.bias.ravel()).all()
+    )
+
+
 KINDS = {
+    "lstm": ("lstm", _is_lstm),
     "add": ("sum", _is_sum),
     "max_pool": ("max", lambda *_: True),
     **dict.fromkeys(("average_pool", "average_pool_sum"), ("mean", _is_mean)),
