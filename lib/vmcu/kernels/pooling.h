@@ -266,7 +266,8 @@ VMCU_POOL_ROW void vmcu_pool_row(const struct vmcu_call *call, struct vmcu_pooli
 					vmcu_pool_any(pool, c, to + c, vmcu_min(channels - c, 4));
 				}
 			}
-			w.x += step;
+			/* Where no taps are listed there is no address, and nobody reads it. */
+			w.x = (const int8_t *)((uintptr_t)w.x + (uintptr_t)step);
 		}
 	}
 }
