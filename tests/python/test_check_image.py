@@ -521,15 +521,20 @@ def test_an_image_that_answers_otherwise(
 def test_a_stream_whose_answers_depend_on_the_past(kind: str, inputs: int, tmp_path: Path) -> None:
     """A runtime may have kept what was before; a file that asks for it is not run."""
     if kind == "lstm":
-        pytest.importorskip("tflite_micro")
-        m = TfliteModel(0)
-        first = m.activation((1, 3, INPUTS))
-        rows = lstm(m, first, INPUTS, 3, UNITS)
-        file = m.save(tmp_path / "net.tflite", [first], [flat(m, rows, 3 * UNITS, 4)])
+        file = lstm_file(tmp_path)
     else:
         file = listening(tmp_path / "fed.onnx", (3, 5), NAMES[:2])
     (found,) = check(linked(file, tmp_path), file, 3, reference_of)
     assert found.inputs == inputs and found.hops > 1
+
+
+def lstm_file(folder: Path) -> Path:
+    """An LSTM of three steps, and a dense layer over all of them."""
+    pytest.importorskip("tflite_micro")
+    m = TfliteModel(0)
+    first = m.activation((1, 3, INPUTS))
+    rows = lstm(m, first, INPUTS, 3, UNITS)
+    return m.save(folder / "net.tflite", [first], [flat(m, rows, 3 * UNITS, 4)])
 
 
 def linked(file: Path, folder: Path, *options: str) -> Path:
@@ -554,11 +559,7 @@ def test_states_that_are_computed(form: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("table", ["weights", "biases", "lstm"])
 def test_an_lstm_of_another_file(table: str, tmp_path: Path) -> None:
     """A weight, a bias and a factor of a gate."""
-    pytest.importorskip("tflite_micro")
-    m = TfliteModel(0)
-    first = m.activation((1, 3, INPUTS))
-    rows = lstm(m, first, INPUTS, 3, UNITS)
-    file = m.save(tmp_path / "net.tflite", [first], [flat(m, rows, 3 * UNITS, 4)])
+    file = lstm_file(tmp_path)
     image = linked(file, tmp_path)
     (symbol,) = (one for one in tables(image) if one.name.endswith(f"_{table}"))
     where = symbol.address + (12 if table == "lstm" else 4)
@@ -566,6 +567,12 @@ def test_an_lstm_of_another_file(table: str, tmp_path: Path) -> None:
     one = changed(image, tmp_path / "other", where, bytes([old ^ 4]))
     with pytest.raises(FaultError, match="those of no lstm"):
         check(one, file, 0, reference_of)
+
+
+def test_an_image_without_a_command_needs_no_runtime(tmp_path: Path) -> None:
+    image = Path(shutil.copy(kept("hello", "m4"), tmp_path))
+    (found,) = check(image, MODELS["hello"], 3, lambda _: pytest.fail("the runtime was asked"))
+    assert found.compared == 1 and found.inputs == 0
 
 
 def test_states_that_are_not_kept(tmp_path: Path) -> None:
