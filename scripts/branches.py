@@ -64,7 +64,9 @@ def run_tests(folder: Path) -> None:
     """Runs the tests with a compiler that counts; raises CalledProcessError if one fails."""
     for name in ("bin", "notes", "tmp"):
         (folder / name).mkdir(parents=True)
-    gcc = shutil.which("gcc")
+    # Not ccache in its place, which would call this script as the compiler, and so without end.
+    found = (shutil.which("gcc", path=part) for part in os.get_exec_path())
+    gcc = next(path for path in found if path and Path(path).resolve().name != "ccache")
     for name in ("gcc", "cc"):
         path = folder / "bin" / name
         path.write_text(COMPILER.format(folder=folder, gcc=gcc), encoding="utf-8")

@@ -394,7 +394,7 @@ def alone(images: Mapping[str, bytes]) -> Iterator[Damage]:
 
 
 def counts(images: Mapping[str, bytes]) -> Iterator[Damage]:
-    """A stage that counts its calls in a layer's scratch, and one that does so behind the pool."""
+    """Stages that count their calls in a scratch, in rows to be pushed, behind the pool."""
     for name, image in images.items():
         found = Layers(image)
         for number in range(model_member(image, "stage_count")):
@@ -411,6 +411,13 @@ def counts(images: Mapping[str, bytes]) -> Iterator[Damage]:
                 yield Damage(
                     f"counts behind {name}", name, other, "schedule of stage", index=number
                 )
+            if number == 0 and model_member(image, "streamed"):
+                at = model_member(image, "inputs") + structs.IO.members["tensor"].start
+                (taken,) = struct.unpack_from("<H", image, at)
+                at = model_member(image, "tensors") + structs.TENSOR.size * taken
+                (base,) = struct.unpack_from("<I", image, at)
+                other = of_table(image, "stages", 0, "progress", -(-base // 4) * 4)
+                yield Damage(f"counts on rows of {name}", name, other, "schedule of stage", index=0)
             if count > 1 and place is not None:
                 other = of_table(image, "stages", number, "progress", place)
                 yield Damage(f"counts in {name}", name, other, "schedule of stage", index=number)
