@@ -281,6 +281,8 @@ def test_only_blocks_with_channels_that_do_not_fit_are_apart(fixed: bool, column
         ([-128, 100, 0, 27, 0, 0, 0, 0], 8),
         ([-128, 100, 0, 27, 1, 0, 0, 0], 4),
         ([0, 0, 0, 1, 255 - 128, 127, 0, 1], 4),
+        ([127, 127, 1, 0, 127, 127, 0, 0, 1, 0, 0, 0], 8),
+        ([0, 0, 0, 0, 0, 0, 0, -128, -128, 0, 0, 0], 4),
     ],
 )
 def test_taps_that_are_added_up_together(weights: list[int], taps: int) -> None:
@@ -288,7 +290,7 @@ def test_taps_that_are_added_up_together(weights: list[int], taps: int) -> None:
     easy, rows = [1] * len(weights), np.array([weights], np.int16)
     assert PAIRED_TAPS[paired_code(rows)] == taps
     assert PAIRED_TAPS[paired_code(np.array([easy, weights]))] == taps
-    assert PAIRED_TAPS[paired_code(np.tile(rows, 3))] == taps
+    assert PAIRED_TAPS[paired_code(np.pad(rows, ((0, 0), (0, 8))))] == taps
 
 
 def pair_sums(weights: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -317,26 +319,32 @@ def test_sums_of_pairs_of_pixels_are_exact_up_to_the_bound() -> None:
 
 @pytest.mark.parametrize(("target", "board"), [("rv32", "qemu:rv32"), ("v6m", "qemu:m0")])
 @pytest.mark.parametrize("columns", [2, 3, 4])
-def test_paired_layers_at_the_bound(columns: int, target: str, board: str) -> None:
+@pytest.mark.parametrize(("apart", "codes"), [(0, [0, 1, 2, 3]), (4, [0, 1, 2, 3, 2])])
+def test_paired_layers_at_the_bound(
+    apart: int, codes: list[int], columns: int, target: str, board: str
+) -> None:
     """Blocks of every code one behind the other, on a core that multiplies pairs of pixels: weights
-    whose sizes sum up to the bound, bytes at both ends."""
+    whose sizes sum up to the bound, bytes at both ends; and a block of which two weights are in one
+    sum of eight only if the first four taps are apart."""
     rng = np.random.default_rng(columns)
-    rows = np.zeros((len(PAIRED_TAPS), 4, 24), np.int8)
-    for taps, some in zip(PAIRED_TAPS, rows, strict=True):
+    width = apart + 24
+    rows = np.zeros((len(PAIRED_TAPS) + 1, 4, width), np.int8)
+    rows[-1, :, 7:9] = -128
+    for taps, some in zip(PAIRED_TAPS, rows[:, :, apart:], strict=False):
         some[:, ::taps] = -128
         some[:, 1::taps] = -128 if taps == 1 else rng.choice([-127, 127], some[:, 1::taps].shape)
-    weights = rows.reshape(-1, 1, 1, 24)
-    channels, shape = len(weights), (2, columns, 24)
+    weights = rows.reshape(-1, 1, 1, width)
+    channels, shape = len(weights), (2, columns, width)
     requant = FixedPoint.of(np.full(channels, 0.001))
     op = Conv2D(weights, np.zeros(channels, np.int32), Window(), requant)
-    tensors = {n: Tensor(n, (*shape[:2], c), 0.1, 0) for n, c in (("in", 24), ("out", channels))}
+    tensors = {n: Tensor(n, (*shape[:2], c), 0.1, 0) for n, c in (("in", width), ("out", channels))}
     ports = [Port(n, n, (1, *tensors[n].shape), "int8") for n in tensors]
     node = Node("one", op, ("in",), ("out",))
     graph = Graph("one", "one", tensors, (node,), (ports[0],), (ports[1],), target=target)
     binding = bind(graph, node).binding
     heads = np.cumsum([0, *binding.lines[:-1]])[np.array(binding.lines) == 1]
     words = np.frombuffer(binding.stream, np.uint32)[heads]
-    assert [Head.of(int(word)).code for word in words] == [0, 1, 2, 3]
+    assert [Head.of(int(word)).code for word in words] == codes
     samples = [[rng.choice(np.array([-128, 127], np.int8), shape)] for _ in range(4)]
     samples += [[np.full(shape, end, np.int8)] for end in (-128, 127)]
     found = runners.get(board).run(disjoint(graph), samples)

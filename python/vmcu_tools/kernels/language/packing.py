@@ -129,11 +129,12 @@ PAIRED_TAPS = (1, 2, 4, 8)
 
 def paired_code(weights: np.ndarray) -> int:
     """The index in PAIRED_TAPS of the most taps that may be added up together in a block of paired
-    pixels, of weights int8 (channels, taps)."""
+    pixels, of weights int8 (channels, taps). Eight are two steps of a loop, and of an odd number of
+    steps the first one is apart."""
     sizes = np.abs(weights.astype(np.int64))
     for code in range(len(PAIRED_TAPS) - 1, 0, -1):
         taps = PAIRED_TAPS[code]
-        whole = np.pad(sizes, ((0, 0), (0, -sizes.shape[1] % taps)))
+        whole = np.pad(sizes, ((0, 0), (-sizes.shape[1] % taps, 0)))
         if whole.reshape(len(sizes), -1, taps).sum(axis=2).max() <= PAIRED_SUM:
             return code
     return 0
