@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -44,8 +45,7 @@ class Vmcu(WestCommand):
         except ModuleNotFoundError as error:
             if not unknown or {"-h", "--help"} & set(unknown):
                 self.parser.print_help()
-            self.die(
-                f"{error}; install what the model compiler needs:\n"
-                f"  {sys.executable} -m pip install -r {ROOT / 'scripts' / 'requirements.txt'}"
-            )
+            file = ROOT / "scripts" / "requirements.txt"
+            command = shlex.join([sys.executable, "-m", "pip", "install", "-r", str(file)])
+            self.die(f"{error}; install what the model compiler needs:\n  {command}")
         sys.exit(code)

@@ -37,7 +37,9 @@ COMMANDS = {
     ],
     "compare": [("compare", MODEL, MODEL)],
     "place": [("place", "puffer.csv")],
+    "run": [("run", MODEL, "--input", "größe.npy", "--output", "aus gabe.npy")],
     "verify": [("verify", MODEL, "--on", "host")],
+    "evidence": [("evidence", MODEL, "-o", "nach weis.zip")],
     "check-image": [
         ("bench", MODEL, "--on", "qemu:m4", "--keep", "bild", "-q"),
         ("check-image", "bild/gr__e_1.elf", "--model", MODEL),
@@ -73,6 +75,7 @@ def folder(tmp_path: Path) -> Path:
     made.mkdir()
     shutil.copy(SAMPLES / "digits" / "digits.onnx", made / MODEL)
     rows = "".join(f"b{n},{n},{n + 3},{16 * (n % 7 + 1)}\n" for n in range(40))
+    np.save(made / "größe.npy", np.zeros((1, 1, 8, 8), np.float32))
     (made / "puffer.csv").write_text(f"id,lower,upper,size\n{rows}", encoding="utf-8")
     return made
 
@@ -131,6 +134,23 @@ def test_cmake(folder: Path) -> None:
             command, cwd=folder, env=environment(), capture_output=True, check=False
         )
         assert done.returncode == 0, (done.stdout + done.stderr).decode("utf-8", "replace")
+
+
+def test_west(folder: Path) -> None:
+    """A workspace whose module is in that folder, too."""
+    pytest.importorskip("west")
+    module = folder / "das Modul"
+    for name in ("python", "scripts"):
+        shutil.copytree(ROOT / name, module / name, ignore=shutil.ignore_patterns("__pycache__"))
+    commands = "west-commands: scripts/west-commands.yml"
+    manifest = f"manifest: {{self: {{path: das Modul, {commands}}}}}\n"
+    (module / "west.yml").write_text(manifest, encoding="utf-8")
+    for words in (("init", "-l", module.name), ("vmcu", "build", MODEL, "-o", "aus gabe")):
+        without = {name: text for name, text in environment().items() if name != "ZEPHYR_BASE"}
+        command = [sys.executable, "-m", "west", *words]
+        done = subprocess.run(command, cwd=folder, env=without, capture_output=True, check=False)
+        assert done.returncode == 0, (done.stdout + done.stderr).decode("utf-8", "replace")
+    assert [file.name for file in (folder / "aus gabe").glob("*.c")]
 
 
 def test_the_shim_takes_away_what_windows_lacks(tmp_path: Path) -> None:
