@@ -12,14 +12,14 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 RELATIVE = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)]+)\)")
 
 
-def absolute(text: str, documentation: str) -> str:
-    """The text with its relative links below the repository's address."""
+def absolute(text: str, documentation: str, folder: str = "") -> str:
+    """The text of a file in `folder`, its relative links below the repository's address."""
     repository = documentation.rsplit("/tree/", 1)[0]
 
     def link(match: re.Match[str]) -> str:
         picture, label, target = match.groups()
         kind = "raw" if picture else "blob"
-        return f"{picture}[{label}]({repository}/{kind}/main/{target})"
+        return f"{picture}[{label}]({repository}/{kind}/main/{folder}{target})"
 
     return RELATIVE.sub(link, text)
 
