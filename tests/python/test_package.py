@@ -103,10 +103,9 @@ def test_an_installed_compiler_verifies(site: Path, tmp_path: Path) -> None:
     assert "PASSED" in installed_run(site, command, tmp_path).stdout
 
 
-def block(language: str, section: str = "") -> str:
-    """The first code of a language on the page, or behind a heading."""
-    text = PAGE.read_text().split(f"## {section}\n", 1)[1] if section else PAGE.read_text()
-    return text.split(f"```{language}\n", 1)[1].split("```", 1)[0]
+def block(language: str) -> str:
+    """The first code of a language on the page."""
+    return PAGE.read_text().split(f"```{language}\n", 1)[1].split("```", 1)[0]
 
 
 @pytest.fixture
@@ -153,75 +152,6 @@ def test_the_makefile_of_the_page(site: Path, project: Path) -> None:
     (project / "Makefile").write_text(block("make"))
     installed_run(site, ["make"], project)
     assert installed_run(site, ["./firmware"], project).stdout == "0\n"
-
-
-# What ESP-IDF 5.4 does with a component: first in a script, for what it requires; then for targets,
-# with folders that have to be there.
-IDF_SCRIPT = """
-macro(idf_component_register)
-  return()
-endmacro()
-include(components/kws/CMakeLists.txt)
-"""
-IDF_PROJECT = """
-cmake_minimum_required(VERSION 3.20.0)
-project(firmware LANGUAGES C)
-macro(idf_component_register)
-  cmake_parse_arguments(given "" "" "SRCS;INCLUDE_DIRS" ${ARGN})
-  foreach(folder ${given_INCLUDE_DIRS})
-    if(NOT IS_DIRECTORY ${folder})
-      message(FATAL_ERROR "Include directory '${folder}' is not a directory.")
-    endif()
-  endforeach()
-  set(COMPONENT_LIB kws)
-  add_library(kws STATIC ${given_SRCS})
-  target_include_directories(kws PUBLIC ${given_INCLUDE_DIRS})
-endmacro()
-add_subdirectory(components/kws)
-add_executable(firmware main.c)
-target_link_libraries(firmware kws)
-"""
-
-
-@pytest.fixture
-def component(project: Path) -> Path:
-    """A folder with the page's component of ESP-IDF."""
-    folder = project / "components" / "kws"
-    folder.mkdir(parents=True)
-    (project / "kws.onnx").rename(folder / "kws.onnx")
-    (folder / "CMakeLists.txt").write_text(block("cmake", "ESP-IDF"))
-    return project
-
-
-@needs_cmake
-def test_the_esp_idf_component_of_the_page(site: Path, component: Path) -> None:
-    (component / "requirements.cmake").write_text(IDF_SCRIPT)
-    installed_run(site, ["cmake", "-P", "requirements.cmake"], component)
-    (component / "CMakeLists.txt").write_text(IDF_PROJECT)
-    installed_run(site, CONFIGURE, component)
-    installed_run(site, ["cmake", "--build", "build"], component)
-    assert installed_run(site, ["build/firmware"], component).stdout == "0\n"
-
-
-@needs_cmake
-@pytest.mark.skipif("IDF_PATH" not in os.environ, reason="no ESP-IDF: IDF_PATH is not set")
-def test_the_esp_idf_component_in_esp_idf(site: Path, component: Path) -> None:
-    """On its target that is this computer."""
-    (component / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.16)\nset(COMPONENTS main)\n"
-        "include($ENV{IDF_PATH}/tools/cmake/project.cmake)\nproject(firmware)\n"
-    )
-    (component / "main").mkdir()
-    text = MAIN.replace("<stdio.h>", "<stdio.h>\n#include <stdlib.h>")
-    text = text.replace("int main(", "void app_main(").replace("return 0;", "exit(0);")
-    (component / "main" / "main.c").write_text(text)
-    lists = "idf_component_register(SRCS main.c PRIV_REQUIRES kws)\n"
-    (component / "main" / "CMakeLists.txt").write_text(lists)
-    python = Path(os.environ.get("IDF_PYTHON_ENV_PATH", sys.prefix)) / "bin" / "python"
-    options = ["-DIDF_TARGET=linux", f"-DPYTHON={python}", "-DPYTHON_DEPS_CHECKED=1"]
-    installed_run(site, [*CONFIGURE, *options], component)
-    installed_run(site, ["cmake", "--build", "build"], component)
-    assert installed_run(site, ["build/firmware.elf"], component).stdout.endswith("\n0\n")
 
 
 def test_the_long_description_has_no_relative_links() -> None:
