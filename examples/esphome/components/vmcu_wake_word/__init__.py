@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ESPHome's external component vmcu_wake_word: several wake words at once."""
+
+import sys
+from pathlib import Path
+
+import esphome.codegen as cg
+import esphome.config_validation as cv
+from esphome import automation
+from esphome.components import microphone
+from esphome.const import CONF_ID, CONF_MICROPHONE
+from esphome.core import CORE, EsphomeError, Lambda
+from esphome.helpers import copy_file_if_changed
+
+ROOT = Path(__file__).resolve().parents[4]
+WAKE_WORDS = ROOT / "examples" / "wake_words"
+INCLUDES = ("models", "examples/wake_words", "lib/vmcu/include")
+
+DEPENDENCIES = ["microphone"]
+CONF_MODELS = "models"
+CONF_MANIFEST = "manifest"
+CONF_PROBABILITY_CUTOFF = "probability_cutoff"
+CONF_SLIDING_WINDOW_SIZE = "sliding_window_size"
+CONF_ON_WAKE_WORD_DETECTED = "on_wake_word_detected"
+CONF_WORD = "word"
+
+VmcuWakeWord = cg.esphome_ns.namespace("vmcu_wake_word").class_("VmcuWakeWord", cg.Component)
+
+MODEL = cv.Schema(
+    {
+        cv.Required(CONF_MANIFEST): cv.file_,
+        cv.Optional(CONF_PROBABILITY_CUTOFF): cv.percentage,
+        cv.Optional(CONF_SLIDING_WINDOW_SIZE): cv.int_range(min=1, max=255),
+    }
+)
+CONFIG_SCHEMA = cv.Schema(
+    {
+        cv.GenerateID(): cv.declare_id(VmcuWakeWord),
+        cv.Optional(CONF_MICROPHONE, default={}): microphone.microphone_source_schema(),
+        cv.Required(CONF_MODELS): cv.All(
+            cv.ensure_list(cv.maybe_simple_value(MODEL, key=CONF_MANIFEST)),
+            cv.Length(min=1, max=32),
+        ),
+        cv.Optional(CONF_ON_WAKE_WORD_DETECTED): automation.validate_automation(single=True),
+    }
+).extend(cv.COMPONENT_SCHEMA)
+MICROPHONE = microphone.final_validate_microphone_source_schema("vmcu_wake_word", sample_rate=16000)
+FINAL_VALIDATE_SCHEMA = cv.Schema({cv.Required(CONF_MICROPHONE): MICROPHONE}, extra=cv.ALLOW_EXTRA)
+
+
+def write_sources(models: list[dict]) -> None:
+    """Compiles the models, and copies the C sources to the project."""
+    sys.path.append(str(WAKE_WORDS))
+    try:
+        import wake_words
+    except ImportError as error:
+        install = f"{sys.executable} -m pip install {ROOT}"
+        raise EsphomeError(f"{error}; install vmcu: {install}") from error
+    options = (CONF_PROBABILITY_CUTOFF, CONF_SLIDING_WINDOW_SIZE)
+    words = [
+        wake_words.WakeWord(Path(model[CONF_MANIFEST]), *(model.get(name) for name in options))
+        for model in models
+    ]
+    folder = CORE.relative_src_path("vmcu")
+    try:
+        wake_words.generate(words, folder / "models", "portable")
+    except (wake_words.vmcu.UserError, KeyError, ValueError) as error:
+        raise EsphomeError(str(error)) from error
+    headers = [*(ROOT / "lib" / "vmcu").rglob("*.h"), *WAKE_WORDS.glob("*.h")]
+    for path in [*wake_words.sources(), *headers]:
+        copy_file_if_changed(path, folder / path.relative_to(ROOT))
+    flags = [f"-I{folder / include}" for include in INCLUDES]
+    for flag in [*flags, "-DVMCU_STREAMS", "-ffp-contract=off"]:
+        cg.add_build_flag(flag)
+
+
+async def to_code(config: dict) -> None:
+    write_sources(config[CONF_MODELS])
+    var = cg.new_Pvariable(config[CONF_ID])
+    await cg.register_component(var, config)
+    source = await microphone.microphone_source_to_code(config[CONF_MICROPHONE])
+    cg.add(var.set_microphone_source(source))
+    if action := config.get(CONF_ON_WAKE_WORD_DETECTED):
+        arguments = [(cg.std_string, "wake_word")]
+        await automation.build_automation(var.get_detected_trigger(), arguments, action)
+
+
+TARGET = {cv.GenerateID(): cv.use_id(VmcuWakeWord), cv.Optional(CONF_WORD): cv.uint8_t}
+
+
+def register(method: str) -> None:
+    """Registers an action that calls a method of the component, with a word if there is one."""
+
+    @automation.register_action(
+        f"vmcu_wake_word.{method}", automation.LambdaAction, TARGET, synchronous=True
+    )
+    async def to_lambda(config, action_id, template_arg, args):
+        word = config.get(CONF_WORD, "")
+        if word and word >= len(CORE.config["vmcu_wake_word"][CONF_MODELS]):
+            raise EsphomeError(f"vmcu_wake_word.{method}: there is no word {word}")
+        call = Lambda(f"id({config[CONF_ID]}).{method}({word});")
+        body = await cg.process_lambda(call, args, return_type=cg.void)
+        return cg.new_Pvariable(action_id, template_arg, body)
+
+
+register("start")
+register("stop")
