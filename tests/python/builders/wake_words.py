@@ -60,7 +60,7 @@ class WakeWordModel(StatefulModel):
         return self.op("CONCATENATION", ends, out, "Concatenation", axis=3)
 
     def probability(self, x: int) -> int:
-        """LOGISTIC and QUANTIZE. The dense layer in front gets scales at which probabilities vary."""
+        """LOGISTIC and QUANTIZE. The dense layer gets scales at which probabilities vary."""
         dense = self.graph.operators[-1]
         factor = STEEP / self.scale(x)[0]
         for index in (*dense.inputs[1:], x):
