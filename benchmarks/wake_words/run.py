@@ -41,7 +41,7 @@ def output_of(*command: str | Path, folder: str) -> str:
 def ram(manifests: Sequence[Path]) -> dict[str, int]:
     """Returns bytes by column. Raises CalledProcessError if the image does not build or run."""
     with tempfile.TemporaryDirectory() as folder:
-        models = generate([WakeWord(path) for path in manifests], Path(folder), "portable")
+        models = generate([WakeWord(path) for path in manifests], Path(folder))
         output_of(*GCC, "-c", *sources(), MAIN / "main.c", *models, folder=folder)
         objects = sorted(path.name for path in Path(folder).glob("*.o"))
         rest = (*REST, PORT / "startup.c", PORT / "semihosting.c")

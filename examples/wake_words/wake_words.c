@@ -22,7 +22,7 @@ static struct {
 	uint8_t quiet;            /* rows until the word can be detected */
 	bool is_new;              /* no decision was made on the last probability */
 	uint8_t probability;      /* the model's last output */
-	uint8_t probabilities[WAKE_WORDS_WINDOW];
+	uint8_t probabilities[WAKE_WORDS_LONGEST_WINDOW];
 } words[WAKE_WORDS_COUNT];
 
 static VMCU_POOL_DEFINE(pools, WAKE_WORDS_POOL_BYTES);
@@ -117,25 +117,20 @@ int wake_words_stop(unsigned int word)
 
 int wake_words_push_row(const int8_t *row, wake_words_detected_t detected, void *user)
 {
-	for (unsigned int word = 0; word < WAKE_WORDS_COUNT; word++) {
-		int err = follow_request(word);
+	int err = 0;
 
-		if (err != 0) {
-			return err;
-		}
-		if (words[word].running == 0U) {
+	for (unsigned int word = 0; err >= 0 && word < WAKE_WORDS_COUNT; word++) {
+		err = follow_request(word);
+		if (err != 0 || words[word].running == 0U) {
 			continue;
 		}
 		err = vmcu_push_row(&words[word].ctx, row);
-		if (err < 0) {
-			return err;
-		}
 		if (err == 0) {
 			store_probability(word);
 		}
 		decide(word, detected, user);
 	}
-	return 0;
+	return (err < 0) ? err : 0;
 }
 
 int wake_words_push(const int16_t *samples, size_t count, wake_words_detected_t detected,

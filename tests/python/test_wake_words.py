@@ -19,7 +19,6 @@ from builders import wake_words
 from builders.sounds import sounds
 from test_audio import of_tflite_micro
 from vmcu_bench import runners
-from vmcu_bench.runners.host import HostRunner
 
 from scripts import ROOT, script
 
@@ -31,7 +30,6 @@ QUIET_ROWS, ROWS_PER_CALL = 100, 3
 CALLS, CHANGES = 1000, 10_000
 # The rows of features of the test of changes: they repeat, and so do a start's answers.
 PERIOD, LONGEST = 12, 90
-README = EXAMPLES / "esp-idf" / "README.md"
 MISSING = [p for p in ("qemu-system-arm", "arm-none-eabi-gcc") if shutil.which(p) is None]
 
 
@@ -52,7 +50,6 @@ def program(manifests: list[Path], tmp_path_factory: Factory) -> Path:
     generator = script("wake_words", "examples/wake_words/wake_words.py")
     written = generator.generate([generator.WakeWord(path) for path in manifests], folder)
     board = runners.get("host:sanitize")
-    assert isinstance(board, HostRunner)
     board = replace(board, flags=(*board.flags, "-DVMCU_STREAMS"))
     sources = [*written, *(ROOT / "lib" / "vmcu" / "audio").glob("*.c")]
     sources += [EXAMPLES / "wake_words" / "wake_words.c", EXAMPLES / "esp-idf" / "main" / "main.c"]
@@ -131,12 +128,12 @@ def sound_of(calls: int) -> np.ndarray:
 
 
 def test_a_thousand_calls_of_six_words(program: Path, manifests: list[Path]) -> None:
-    """Probabilities from samples on, and detections, in each row of features."""
+    """Probabilities from samples on, and detections, in each row of features; app_main() prints
+    them."""
     sound = sound_of(CALLS)
     rows = rows_of(sound)
-    found, detected = answers_of(program, "sound", sound)
     # The first row needs three blocks.
-    found, detected = found[2:], detected[2:]
+    found, detected = (values[2:] for values in answers_of(program, "sound", sound))
     assert len(rows) == len(found) == CALLS * ROWS_PER_CALL
     for word, manifest in enumerate(manifests):
         wanted = by_tflite_micro(manifest, rows)
@@ -145,15 +142,10 @@ def test_a_thousand_calls_of_six_words(program: Path, manifests: list[Path]) -> 
         np.testing.assert_array_equal(found[:, word], held(wanted)[: len(rows)])
         if manifest.stem.startswith("word"):
             assert expected and len(np.unique(wanted)) > 50
-
-
-def test_the_main_task_prints_detections(program: Path, manifests: list[Path]) -> None:
-    sound = sound_of(CALLS)
-    _, detected = answers_of(program, "sound", sound)
     *lines, last = output_of(program, "main", sound).decode().splitlines()
+    printed = [line.partition(", ")[0] for line in lines]
     names = [json.loads(path.read_text())["wake_word"] for path in manifests]
-    found = [line.partition(", ")[0] for line in lines]
-    assert found == [f"{10 * (n + 1)} ms: {names[word]}" for n, word in np.argwhere(detected)]
+    assert printed == [f"{10 * (n + 3)} ms: {names[word]}" for n, word in np.argwhere(detected)]
     assert last == "stopped: -1"
 
 
@@ -184,7 +176,6 @@ def test_ram(manifests: list[Path]) -> None:
     """The page has the row of the models with random weights."""
     benchmark = script("wake_words_ram", "benchmarks/wake_words/run.py")
     found = benchmark.row("six of random weights", manifests)
-    total = int(found.split("|")[-2].replace(",", ""))
-    assert total <= MOST_RAM
-    if manifests[0].stem == "word0":
-        assert found in README.read_text().splitlines(), "python benchmarks/wake_words/run.py"
+    assert int(found.split("|")[-2].replace(",", "")) <= MOST_RAM
+    page = (EXAMPLES / "esp-idf" / "README.md").read_text().splitlines()
+    assert found in page or manifests[0].stem != "word0", "python benchmarks/wake_words/run.py"

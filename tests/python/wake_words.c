@@ -13,6 +13,8 @@
  * The first two write the words' probabilities and a mask of detections after each record or block.
  */
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,64 +56,59 @@ static void note(void *user, unsigned int word, uint8_t mean)
 	answers[count][WAKE_WORDS_COUNT] |= (uint8_t)(1U << word);
 }
 
-static void note_answers(void)
-{
-	for (unsigned int word = 0; word < WAKE_WORDS_COUNT; word++) {
-		answers[count][word] = wake_words_probability(word);
-	}
-	count++;
-	CHECK(count < ALL);
-}
-
-static void push_rows(void)
+/** Changes a word, and pushes a row; false at the end. */
+static bool push_record(void)
 {
 	int8_t record[1 + WAKE_WORDS_CHANNELS];
 
-	while (fread(record, 1, sizeof(record), file) == sizeof(record)) {
-		if (record[0] > 0) {
-			wake_words_start((unsigned int)(record[0] - 1));
-		} else if (record[0] < 0) {
-			wake_words_stop((unsigned int)(-record[0] - 1));
-		}
-		CHECK(wake_words_push_row(&record[1], note, answers) == 0);
-		note_answers();
+	if (fread(record, 1, sizeof(record), file) != sizeof(record)) {
+		return false;
 	}
+	if (record[0] > 0) {
+		CHECK(wake_words_start((unsigned int)(record[0] - 1)) == 0);
+	} else if (record[0] < 0) {
+		CHECK(wake_words_stop((unsigned int)(-record[0] - 1)) == 0);
+	}
+	CHECK(wake_words_push_row(&record[1], note, answers) == 0);
+	return true;
 }
 
-static void push_sound(void)
+/** Pushes a block, in two pieces. */
+static bool push_block(void)
 {
+	const size_t first = count % MICROPHONE_BLOCK;
 	int16_t block[MICROPHONE_BLOCK];
 
-	for (unsigned int word = 0; word < WAKE_WORDS_COUNT; word++) {
-		wake_words_start(word);
+	if (microphone_read(block) != 0) {
+		return false;
 	}
-	while (microphone_read(block) == 0) {
-		const size_t first = count % MICROPHONE_BLOCK;
-
-		CHECK(wake_words_push(block, first, note, answers) == 0);
-		CHECK(wake_words_push(&block[first], MICROPHONE_BLOCK - first, note, answers) == 0);
-		note_answers();
-	}
+	CHECK(wake_words_push(block, first, note, answers) == 0);
+	CHECK(wake_words_push(&block[first], MICROPHONE_BLOCK - first, note, answers) == 0);
+	return true;
 }
 
 int main(int argc, char **argv)
 {
 	static char buffer[BUFSIZ];
+	const bool is_sound = argc == 3 && strcmp(argv[1], "sound") == 0;
 
-	CHECK(argc == 3);
 	file = fopen(argv[2], "rb");
-	CHECK(file != NULL);
-	setvbuf(file, buffer, _IOFBF, sizeof(buffer));
+	CHECK(file != NULL && setvbuf(file, buffer, _IOFBF, sizeof(buffer)) == 0);
 	if (strcmp(argv[1], "main") == 0) {
 		app_main();
 		return 0;
 	}
 	allocations = 0;
-	CHECK(wake_words_init() == 0);
-	if (strcmp(argv[1], "rows") == 0) {
-		push_rows();
-	} else {
-		push_sound();
+	CHECK(wake_words_init() == 0 && wake_words_start(WAKE_WORDS_COUNT) == -EINVAL);
+	for (unsigned int word = 0; is_sound && word < WAKE_WORDS_COUNT; word++) {
+		CHECK(wake_words_start(word) == 0);
+	}
+	while (is_sound ? push_block() : push_record()) {
+		for (unsigned int word = 0; word < WAKE_WORDS_COUNT; word++) {
+			answers[count][word] = wake_words_probability(word);
+		}
+		count++;
+		CHECK(count < ALL);
 	}
 	CHECK(allocations == 0);
 	fwrite(answers, sizeof(answers[0]), count, stdout);

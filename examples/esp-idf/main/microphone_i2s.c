@@ -23,14 +23,8 @@ int microphone_start(void)
 		.clk_cfg = I2S_STD_CLK_DEFAULT_CONFIG(MICROPHONE_RATE),
 		.slot_cfg = I2S_STD_PHILIPS_SLOT_DEFAULT_CONFIG(I2S_DATA_BIT_WIDTH_16BIT,
 								I2S_SLOT_MODE_MONO),
-		.gpio_cfg =
-			{
-				.mclk = I2S_GPIO_UNUSED,
-				.bclk = PIN_BCLK,
-				.ws = PIN_WS,
-				.dout = I2S_GPIO_UNUSED,
-				.din = PIN_DIN,
-			},
+		/* Master clock and output are not used. */
+		.gpio_cfg = {I2S_GPIO_UNUSED, PIN_BCLK, PIN_WS, I2S_GPIO_UNUSED, PIN_DIN},
 	};
 
 	buffers.dma_desc_num = MICROPHONE_BLOCKS;

@@ -4,37 +4,24 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from .tflite_states import StatefulModel
 
-
-@dataclass(frozen=True)
-class Shape:
-    """Channels of the first layer and of the others, rows of the kernels of each depthwise layer,
-    which share its channels, rows that the dense layer reads; then the manifest's values."""
-
-    first: int
-    channels: int
-    kernels: tuple[tuple[int, ...], ...]
-    last: int
-    cutoff: float
-    window: int
-
-
 # A step of what the curve reads.
 STEEP = 0.04
 SEPARATE, MIXED = ((5,), (9,), (13,), (21,)), ((5,), (7, 11), (9, 15), (23,))
+# Channels of the first layer and of the others, rows of the kernels of each depthwise layer, which
+# share its channels, rows that the dense layer reads; then the manifest's cutoff and window.
 SHAPES = (
-    Shape(32, 64, SEPARATE, 5, 0.6, 5),
-    Shape(30, 60, SEPARATE, 5, 0.5, 1),
-    Shape(32, 64, SEPARATE, 15, 0.8, 3),
-    Shape(32, 64, MIXED, 6, 0.55, 10),
-    Shape(32, 48, ((5,), (8,), (13,)), 1, 0.5, 5),
-    Shape(32, 64, MIXED, 17, 0.7, 2),
+    (32, 64, SEPARATE, 5, 0.6, 5),
+    (30, 60, SEPARATE, 5, 0.5, 1),
+    (32, 64, SEPARATE, 15, 0.8, 3),
+    (32, 64, MIXED, 6, 0.55, 10),
+    (32, 48, ((5,), (8,), (13,)), 1, 0.5, 5),
+    (32, 64, MIXED, 17, 0.7, 2),
 )
 
 
@@ -72,19 +59,20 @@ class WakeWordModel(StatefulModel):
 
 def save(folder: Path) -> list[Path]:
     """Writes a model and a manifest for each of SHAPES. Returns the manifests' paths."""
-    return [_save(folder, number, shape) for number, shape in enumerate(SHAPES)]
+    return [_save(folder, number) for number in range(len(SHAPES))]
 
 
-def _save(folder: Path, number: int, shape: Shape) -> Path:
+def _save(folder: Path, number: int) -> Path:
+    first, channels, blocks, last, cutoff, window = SHAPES[number]
     m = WakeWordModel(number)
     x = m.activation((1, 3, 40), 26 / 255, -128)
-    y = m.convolved(m.latest(m.reshaped(x, (1, 3, 1, 40)), 2), shape.first, 5, 3)
-    for kernels in shape.kernels:
-        y = m.convolved(m.mixed(y, kernels), shape.channels, 1)
-    out = m.dense(m.latest(y, shape.last - 1) if shape.last > 1 else y, 1)
+    y = m.convolved(m.latest(m.reshaped(x, (1, 3, 1, 40)), 2), first, 5, 3)
+    for kernels in blocks:
+        y = m.convolved(m.mixed(y, kernels), channels, 1)
+    out = m.dense(m.latest(y, last - 1) if last > 1 else y, 1)
     m.save(folder / f"word{number}.tflite", [x], [m.probability(out)])
     micro = {"feature_step_size": 10, "tensor_arena_size": 30000}
-    micro |= {"probability_cutoff": shape.cutoff, "sliding_window_size": shape.window}
+    micro |= {"probability_cutoff": cutoff, "sliding_window_size": window}
     manifest = {"type": "micro", "wake_word": f"Word {number}", "version": 2, "micro": micro}
     manifest |= {"author": "vmcu", "trained_languages": ["en"], "model": f"word{number}.tflite"}
     path = folder / f"word{number}.json"

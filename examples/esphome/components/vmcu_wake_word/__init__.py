@@ -17,31 +17,25 @@ WAKE_WORDS = ROOT / "examples" / "wake_words"
 INCLUDES = ("models", "examples/wake_words", "lib/vmcu/include")
 
 DEPENDENCIES = ["microphone"]
-CONF_MODELS = "models"
-CONF_MANIFEST = "manifest"
-CONF_PROBABILITY_CUTOFF = "probability_cutoff"
-CONF_SLIDING_WINDOW_SIZE = "sliding_window_size"
-CONF_ON_WAKE_WORD_DETECTED = "on_wake_word_detected"
-CONF_WORD = "word"
 
 VmcuWakeWord = cg.esphome_ns.namespace("vmcu_wake_word").class_("VmcuWakeWord", cg.Component)
 
 MODEL = cv.Schema(
     {
-        cv.Required(CONF_MANIFEST): cv.file_,
-        cv.Optional(CONF_PROBABILITY_CUTOFF): cv.percentage,
-        cv.Optional(CONF_SLIDING_WINDOW_SIZE): cv.int_range(min=1, max=255),
+        cv.Required("manifest"): cv.file_,
+        cv.Optional("probability_cutoff"): cv.percentage,
+        cv.Optional("sliding_window_size"): cv.int_range(min=1, max=255),
     }
 )
 CONFIG_SCHEMA = cv.Schema(
     {
         cv.GenerateID(): cv.declare_id(VmcuWakeWord),
         cv.Optional(CONF_MICROPHONE, default={}): microphone.microphone_source_schema(),
-        cv.Required(CONF_MODELS): cv.All(
-            cv.ensure_list(cv.maybe_simple_value(MODEL, key=CONF_MANIFEST)),
+        cv.Required("models"): cv.All(
+            cv.ensure_list(cv.maybe_simple_value(MODEL, key="manifest")),
             cv.Length(min=1, max=32),
         ),
-        cv.Optional(CONF_ON_WAKE_WORD_DETECTED): automation.validate_automation(single=True),
+        cv.Optional("on_wake_word_detected"): automation.validate_automation(single=True),
     }
 ).extend(cv.COMPONENT_SCHEMA)
 MICROPHONE = microphone.final_validate_microphone_source_schema("vmcu_wake_word", sample_rate=16000)
@@ -56,14 +50,14 @@ def write_sources(models: list[dict]) -> None:
     except ImportError as error:
         install = f"{sys.executable} -m pip install {ROOT}"
         raise EsphomeError(f"{error}; install vmcu: {install}") from error
-    options = (CONF_PROBABILITY_CUTOFF, CONF_SLIDING_WINDOW_SIZE)
+    options = ("probability_cutoff", "sliding_window_size")
     words = [
-        wake_words.WakeWord(Path(model[CONF_MANIFEST]), *(model.get(name) for name in options))
+        wake_words.WakeWord(Path(model["manifest"]), *(model.get(name) for name in options))
         for model in models
     ]
     folder = CORE.relative_src_path("vmcu")
     try:
-        wake_words.generate(words, folder / "models", "portable")
+        wake_words.generate(words, folder / "models")
     except (wake_words.vmcu.UserError, KeyError, ValueError) as error:
         raise EsphomeError(str(error)) from error
     headers = [*(ROOT / "lib" / "vmcu").rglob("*.h"), *WAKE_WORDS.glob("*.h")]
@@ -75,31 +69,31 @@ def write_sources(models: list[dict]) -> None:
 
 
 async def to_code(config: dict) -> None:
-    write_sources(config[CONF_MODELS])
-    var = cg.new_Pvariable(config[CONF_ID])
-    await cg.register_component(var, config)
+    write_sources(config["models"])
     source = await microphone.microphone_source_to_code(config[CONF_MICROPHONE])
-    cg.add(var.set_microphone_source(source))
-    if action := config.get(CONF_ON_WAKE_WORD_DETECTED):
+    var = cg.new_Pvariable(config[CONF_ID], source)
+    await cg.register_component(var, config)
+    if action := config.get("on_wake_word_detected"):
         arguments = [(cg.std_string, "wake_word")]
         await automation.build_automation(var.get_detected_trigger(), arguments, action)
 
 
-TARGET = {cv.GenerateID(): cv.use_id(VmcuWakeWord), cv.Optional(CONF_WORD): cv.uint8_t}
+TARGET = {cv.GenerateID(): cv.use_id(VmcuWakeWord), cv.Optional("word"): cv.uint8_t}
 
 
 def register(method: str) -> None:
-    """Registers an action that calls a method of the component, with a word if there is one."""
+    """Registers an action that starts or stops all words with the microphone, or one word."""
 
     @automation.register_action(
         f"vmcu_wake_word.{method}", automation.LambdaAction, TARGET, synchronous=True
     )
     async def to_lambda(config, action_id, template_arg, args):
-        word = config.get(CONF_WORD, "")
-        if word and word >= len(CORE.config["vmcu_wake_word"][CONF_MODELS]):
-            raise EsphomeError(f"vmcu_wake_word.{method}: there is no word {word}")
-        call = Lambda(f"id({config[CONF_ID]}).{method}({word});")
-        body = await cg.process_lambda(call, args, return_type=cg.void)
+        text = f"id({config[CONF_ID]}).{method}();"
+        if (word := config.get("word")) is not None:
+            if word >= len(CORE.config["vmcu_wake_word"]["models"]):
+                raise EsphomeError(f"vmcu_wake_word.{method}: there is no word {word}")
+            text = f"wake_words_{method}({word});"
+        body = await cg.process_lambda(Lambda(text), args, return_type=cg.void)
         return cg.new_Pvariable(action_id, template_arg, body)
 
 

@@ -10,28 +10,32 @@
 #include "esphome/core/component.h"
 #include "wake_words.h"
 
-namespace esphome::vmcu_wake_word {
+namespace esphome::vmcu_wake_word
+{
 
 /// Runs wake words on the microphone's samples, in the microphone's task.
-class VmcuWakeWord : public Component {
- public:
-  void set_microphone_source(microphone::MicrophoneSource *source) { this->source_ = source; }
-  Trigger<std::string> *get_detected_trigger() { return &this->detected_trigger_; }
-  void setup() override;
-  void loop() override;
-  /// Starts the microphone and all words.
-  void start();
-  void stop() { this->source_->stop(); }
-  /// Starts or stops a word, by its place in the configuration.
-  void start(unsigned int word) { wake_words_start(word); }
-  void stop(unsigned int word) { wake_words_stop(word); }
+class VmcuWakeWord : public Component
+{
+      public:
+	explicit VmcuWakeWord(microphone::MicrophoneSource *source) : source_(source)
+	{
+	}
+	Trigger<std::string> *get_detected_trigger()
+	{
+		return &this->detected_trigger_;
+	}
+	void setup() override;
+	void loop() override;
+	/// Starts the microphone and all words.
+	void start();
+	void stop();
 
- protected:
-  microphone::MicrophoneSource *source_{nullptr};
-  Trigger<std::string> detected_trigger_;
-  /// From the microphone's task: a bit for each detected word, and the last error.
-  std::atomic<uint32_t> detected_{0};
-  std::atomic<int> error_{0};
+      protected:
+	microphone::MicrophoneSource *source_;
+	Trigger<std::string> detected_trigger_;
+	/// From the microphone's task: a bit for each detected word, and the last error.
+	std::atomic<uint32_t> detected_{0};
+	std::atomic<int> error_{0};
 };
 
-}  // namespace esphome::vmcu_wake_word
+} // namespace esphome::vmcu_wake_word
