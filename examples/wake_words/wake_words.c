@@ -3,7 +3,6 @@
  */
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include <vmcu/audio.h>
@@ -20,7 +19,6 @@ static struct {
 	uint32_t running;         /* number of the start that runs */
 	uint8_t last;             /* index of the last probability */
 	uint8_t quiet;            /* rows until the word can be detected */
-	bool is_new;              /* no decision was made on the last probability */
 	uint8_t probability;      /* the model's last output */
 	uint8_t probabilities[WAKE_WORDS_LONGEST_WINDOW];
 } words[WAKE_WORDS_COUNT];
@@ -34,7 +32,6 @@ static void clear_window(unsigned int word)
 {
 	memset(words[word].probabilities, 0, sizeof(words[word].probabilities));
 	words[word].quiet = QUIET_ROWS;
-	words[word].is_new = false;
 }
 
 /* Starts or stops a word if the caller asked for it. */
@@ -62,7 +59,6 @@ static void store_probability(unsigned int word)
 	words[word].probability = (uint8_t)(vmcu_output(&words[word].ctx, 0)[0] - INT8_MIN);
 	words[word].last = (next < wake_words[word].window) ? next : 0U;
 	words[word].probabilities[words[word].last] = words[word].probability;
-	words[word].is_new = true;
 }
 
 static void decide(unsigned int word, wake_words_detected_t detected, void *user)
@@ -74,10 +70,9 @@ static void decide(unsigned int word, wake_words_detected_t detected, void *user
 	if (words[word].quiet > 0U && words[word].probabilities[words[word].last] < w->cutoff) {
 		words[word].quiet--;
 	}
-	if (!words[word].is_new || words[word].quiet > 0U) {
+	if (words[word].quiet > 0U) {
 		return;
 	}
-	words[word].is_new = false;
 	for (unsigned int i = 0; i < w->window; i++) {
 		sum += words[word].probabilities[i];
 	}

@@ -140,8 +140,8 @@ def test_a_thousand_calls_of_six_words(program: Path, manifests: list[Path]) -> 
         expected = detections(wanted, len(rows), *values_of(manifest))
         assert np.flatnonzero(detected[:, word]).tolist() == expected
         np.testing.assert_array_equal(found[:, word], held(wanted)[: len(rows)])
-        if manifest.stem.startswith("word"):
-            assert expected and len(np.unique(wanted)) > 50
+        assert manifest.stem != f"word{word}" or len(np.unique(wanted)) > 50
+    assert manifests[0].stem != "word0" or np.count_nonzero(detected) > 20
     *lines, last = output_of(program, "main", sound).decode().splitlines()
     printed = [line.partition(", ")[0] for line in lines]
     names = [json.loads(path.read_text())["wake_word"] for path in manifests]
