@@ -18,6 +18,8 @@ ENVIRONMENT = ROOT / "build" / "test" / "esphome"
 EXAMPLE = ROOT / "examples" / "esphome"
 # The configuration of ESPHome's own classes for this computer.
 HOST = "esphome:\n  name: host\nhost:\n"
+REPLACED = {"okay_nabu": "word0", "alexa": "word1", "95%": "40%"}
+REPLACED[": components"] = f": {EXAMPLE}/components"
 CORE = [f"esphome/core/{name}.cpp" for name in ("component", "log", "helpers", "application")]
 OTHERS = ("microphone/microphone_source", "audio/audio")
 
@@ -28,24 +30,17 @@ def esphome(folder: Path, *words: str) -> str:
     if not program.is_file():
         pytest.skip(f"no ESPHome in {program.parent}; ./test esphome installs it")
     paths = {"PATH": f"{program.parent}:/usr/bin:/bin", "PYTHONPATH": str(ROOT / "python")}
-    done = subprocess.run(
-        [program, *words], cwd=folder, env=os.environ | paths, capture_output=True, text=True
-    )
-    return done.stdout + done.stderr
+    command, both = [program, *words], subprocess.STDOUT
+    options = {"env": os.environ | paths, "stdout": subprocess.PIPE, "stderr": both, "text": True}
+    return subprocess.run(command, cwd=folder, check=False, **options).stdout
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example beside models with random weights."""
     folder = tmp_path_factory.mktemp("esphome")
-    names = {
-        "okay_nabu": "word0",
-        "alexa": "word1",
-        ": components": f": {EXAMPLE}/components",
-        "95%": "40%",
-    }
     text = (EXAMPLE / "wake_words.yaml").read_text()
-    for name, other in names.items():
+    for name, other in REPLACED.items():
         text = text.replace(name, other)
     (folder / "wake_words.yaml").write_text(text)
     (folder / "host.yaml").write_text(HOST)

@@ -14,8 +14,8 @@ from .tflite_states import StatefulModel
 STEEP = 0.04
 SEPARATE, MIXED = ((5,), (9,), (13,), (21,)), ((5,), (7, 11), (9, 15), (23,))
 # Channels of the first layer and of the others, rows of the kernels of each depthwise layer, which
-# share its channels, rows that the dense layer reads; then the manifest's cutoff and window. Cutoffs
-# of two are their highest and their lowest probability: no mean is above, and no row below.
+# share its channels, rows that the dense layer reads; then the manifest's cutoff and window.
+# Cutoffs of two are their highest and their lowest probability: no mean is above, no row below.
 SHAPES = (
     (32, 64, SEPARATE, 5, 0.6, 5),
     (30, 60, SEPARATE, 5, 0.9, 1),
