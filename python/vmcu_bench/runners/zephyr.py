@@ -192,10 +192,10 @@ class ZephyrRunner:
             write(image.files, application)
             build = Path(folder) / "build"
             kconfig = [*image.kconfig, *workspace.console_options(self.board, tree)]
-            self._build(application, build, tree, kconfig)
-            yield lambda: self._started(build, workspace.environment(tree))
+            self.build(application, build, tree, kconfig)
+            yield lambda: self.started(build, workspace.environment(tree))
 
-    def _build(self, application: Path, build: Path, tree: Path, kconfig: Sequence[str]) -> None:
+    def build(self, application: Path, build: Path, tree: Path, kconfig: Sequence[str]) -> None:
         environment = workspace.environment(tree)
         cmake = find_program("cmake", "cmake")
         generator = ["-GNinja"] if shutil.which("ninja") else []
@@ -227,7 +227,7 @@ class ZephyrRunner:
         raise UserError(problem)
 
     @contextmanager
-    def _started(self, build: Path, environment: dict[str, str]) -> Iterator[Connection]:
+    def started(self, build: Path, environment: dict[str, str]) -> Iterator[Connection]:
         """The application's console. Raises UserError if it cannot start."""
         make = [find_program("cmake", "cmake"), "--build", str(build), "--target"]
         if self.port is None:
