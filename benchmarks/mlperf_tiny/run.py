@@ -128,19 +128,12 @@ def measure(dut: Device, samples: Sequence[Sample], seconds: float) -> list[Infe
     return done
 
 
-def records(samples: Sequence[Sample], done: Sequence[Inference]) -> str:
-    """Returns results.json."""
-    pairs = zip(samples, done, strict=True)
-    return json.dumps([{"file": s.file, "class": s.label, "infer": asdict(i)} for s, i in pairs])
-
-
 def run(args: argparse.Namespace, dut: Device) -> dict[str, str]:
     """Runs both modes. Returns the files of results, by their paths in a benchmark's folder."""
     if dut.value("profile", "model") != [f"[{args.benchmark}]"]:
         raise UserError(Problem("the device has another benchmark", "build it for this one"))
     reference = Reference(args.model, args.benchmark)
     samples = list(labelled(args.inputs) if args.inputs else reference.random(RUNS))
-    files = {}
     few = [samples[i % len(samples)] for i in range(RUNS)]
     fast = [*map(reference.check, few, measure(dut, few, args.seconds))]
     speed = f"Median throughput is {median(i.throughput for i in fast):10.3f} inf./sec."
@@ -155,8 +148,11 @@ def run(args: argparse.Namespace, dut: Device) -> dict[str, str]:
         text = quality(samples, [i.results for i in done])
     print(text)
     modes["accuracy"] = (samples, done, text, dut.log)
+    files = {}
     for mode, (inputs, inferences, figure, log) in modes.items():
-        files[f"{mode}/results.json"] = records(inputs, inferences)
+        pairs = zip(inputs, map(asdict, inferences), strict=True)
+        records = [{"file": s.file, "class": s.label, "infer": answer} for s, answer in pairs]
+        files[f"{mode}/results.json"] = json.dumps(records)
         files[f"{mode}/results.txt"] = f"ulp-mlperf: {figure}"
         files[f"{mode}/log.txt"] = "\n".join(log)
     return files

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_DIGITS 9
-#define LINE_BYTES  8U
+#define LINE_BYTES 8U
 
 /* Cuts the next word off, "" at the end. */
 static char *next_word(char **rest)
@@ -25,12 +24,10 @@ static char *next_word(char **rest)
 /* A decimal number, `absent` for no word, -1 for any other. */
 static long number(const char *word, long absent)
 {
-	const size_t digits = strspn(word, "0123456789");
+	char *end;
+	const long value = strtol(word, &end, 10);
 
-	if (*word == '\0') {
-		return absent;
-	}
-	return (word[digits] == '\0' && digits <= MOST_DIGITS) ? strtol(word, NULL, 10) : -1;
+	return (*word == '\0') ? absent : (*end == '\0') ? value : -1;
 }
 
 static void print_bytes(const char *before, const uint8_t *bytes, size_t count, uint8_t offset)
