@@ -64,8 +64,10 @@ class Device:
         for at in range(0, len(data), CHUNK_BYTES):
             self.ask(f"db {data[at : at + CHUNK_BYTES].hex()}")
         start, end = map(int, self.value(f"infer {iterations} {warmups}", "lap-us"))
+        # The clock of a long run has 32 bits.
+        elapsed = (end - start) % 2**32
         (results,) = self.value("results", "results")
         output = "-".join(self.value("output", "output")).replace("-", "")
         values = [float(value) for value in results.strip("[]").split(",")]
-        rate = 1e6 * iterations / max(end - start, 1)
-        return Inference(values, end - start, iterations, rate, output)
+        rate = 1e6 * iterations / max(elapsed, 1)
+        return Inference(values, elapsed, iterations, rate, output)

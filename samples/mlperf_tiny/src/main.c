@@ -4,6 +4,7 @@
 
 /* The serial port, the clock and the model behind the benchmark's protocol. */
 
+#include <errno.h>
 #include <stdio.h>
 
 #include <zephyr/console/console.h>
@@ -46,13 +47,11 @@ int main(void)
 		.infer = infer,
 		.microseconds = microseconds,
 	};
-	int err = vmcu_init(&ctx, &network_model, pool, sizeof(pool));
 
-	err = (err == 0) ? vmcu_set_input(&ctx, input) : err;
-	err = (err == 0) ? console_init() : err;
-	if (err != 0) {
-		printf("e-[Initialisation failed: %d]\n", err);
-		return err;
+	if (vmcu_init(&ctx, &network_model, pool, sizeof(pool)) != 0 ||
+	    vmcu_set_input(&ctx, input) != 0 || console_init() != 0) {
+		printf("e-[Initialisation failed]\n");
+		return -EIO;
 	}
 	printf("m-timestamp-mode-performance\nm-init-done\nm-ready\n");
 	for (;;) {
