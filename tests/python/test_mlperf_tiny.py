@@ -66,14 +66,8 @@ def load(data: bytes) -> bytes:
         ("name", "m-name-dut-[vmcu]"),
         ("\r\n  name  ", "m-name-dut-[vmcu]"),
         ("profile", "m-profile-[vmcu] m-model-[host]"),
-        (
-            "db load 1%db A5FF%db print",
-            "m-[Expecting 1 bytes] m-ready m-load-done m-ready m-buffer-a5",
-        ),
-        (
-            "db load 2%db 01%db load 1%db print",
-            "m-[Expecting 2 bytes] m-ready m-ready m-[Expecting 1 bytes] m-ready",
-        ),
+        ("db load 1%db A5FF%db print", "m-[...] m-ready m-load-done m-ready m-buffer-a5"),
+        ("db load 2%db 01%db load 1%db print", "m-[...] m-ready m-ready m-[...] m-ready"),
         ("db load 41", "e-[Command 'db load' must be >0 and <=40 bytes]"),
         ("db load", "e-[Command 'db load' must be >0 and <=40 bytes]"),
         ("db load 4294967297", "e-[Command 'db load' must be >0 and <=40 bytes]"),
@@ -94,7 +88,7 @@ def load(data: bytes) -> bytes:
     ],
 )
 def test_answers(host: Path, command: str, answer: str) -> None:
-    pattern = re.escape(f"{answer} m-ready".strip()).replace(re.escape("[...]"), r"\[.*\]")
+    pattern = re.escape(f"{answer} m-ready".strip()).replace(re.escape("[...]"), r"\[[^]]*\]")
     assert re.fullmatch(pattern, " ".join(answers(host, f"{command}%".encode())))
 
 
@@ -169,9 +163,9 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         workspace.zephyr_base()
     except UserError:
         pytest.skip("no Zephyr tree")
-    for program in ("cmake", "ninja", "arm-none-eabi-gcc", "qemu-system-arm"):
-        if shutil.which(program) is None:
-            pytest.skip(f"not installed: {program}")
+    programs = ("cmake", "ninja", "arm-none-eabi-gcc", "qemu-system-arm")
+    if absent := [program for program in programs if shutil.which(program) is None]:
+        pytest.skip(f"not installed: {', '.join(absent)}")
     pytest.importorskip("pykwalify", reason="Zephyr's Python packages are missing")
     pytest.importorskip("onnxruntime")
     yield tmp_path_factory.mktemp("images")
@@ -215,16 +209,19 @@ def test_both_modes_and_the_tree(runner: ModuleType, images: Path, tmp_path: Pat
     top = tmp_path / "out" / "closed" / "SUBMITTER"
     assert json.loads((top / "systems" / "mps2_an385.json").read_text())["Status"] == "RDI"
     kws = top / "results" / "mps2_an385" / "kws"
-    files = {str(file.relative_to(kws)) for file in kws.rglob("*.*")}
-    names = ("log.txt", "results.json", "results.txt")
-    assert files == {f"{mode}/{name}" for mode in ("accuracy", "performance") for name in names}
+    for mode in ("accuracy", "performance"):
+        assert {f.name for f in (kws / mode).iterdir()} == {
+            "log.txt",
+            "results.json",
+            "results.txt",
+        }
     # The patterns of the submission checker.
     text = (kws / "accuracy" / "results.txt").read_text()
     assert float(re.match(r".* Top[- ]1%?\s?[:=] ([\d\.]+).*", text)[1]) == 100
     assert len(json.loads((kws / "accuracy" / "results.json").read_text())) == len(rows)
     runs = [run["infer"] for run in json.loads((kws / "performance" / "results.json").read_text())]
-    assert len(runs) == 5 and all(i["elapsed_time"] >= 3e5 for i in runs)
-    assert all(i["iterations"] >= 10 for i in runs)
+    assert len(runs) == 5
+    assert all(i["elapsed_time"] >= 3e5 and i["iterations"] >= 10 for i in runs)
     text = (kws / "performance" / "results.txt").read_text()
     median = float(re.match(r".* Median throughput is\s+([\d\.]+) inf\./sec\..*", text)[1])
     rates = sorted(1e6 * i["iterations"] / i["elapsed_time"] for i in runs)
