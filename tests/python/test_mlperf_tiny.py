@@ -203,7 +203,7 @@ def test_both_modes_and_the_tree(runner: ModuleType, images: Path, tmp_path: Pat
     built = image(images, KEYWORD, "kws01")
     rows = data_set(runner, tmp_path / "inputs", KEYWORD, "kws01")
     options = ["--benchmark", "kws01", "--image", built, "--inputs", tmp_path / "inputs"]
-    done = call(KEYWORD, *options, "--seconds", "0.3", "--out", tmp_path / "out")
+    done = call(KEYWORD, *options, "--seconds", "1.5", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "this is no measurement" in done.stdout and "4 outputs equal" in done.stdout
     top = tmp_path / "out" / "closed" / "SUBMITTER"
@@ -221,7 +221,7 @@ def test_both_modes_and_the_tree(runner: ModuleType, images: Path, tmp_path: Pat
     assert len(json.loads((kws / "accuracy" / "results.json").read_text())) == len(rows)
     runs = [run["infer"] for run in json.loads((kws / "performance" / "results.json").read_text())]
     assert len(runs) == 5
-    assert all(i["elapsed_time"] >= 3e5 and i["iterations"] >= 10 for i in runs)
+    assert all(i["elapsed_time"] >= 1.5e6 and i["iterations"] >= 10 for i in runs)
     text = (kws / "performance" / "results.txt").read_text()
     median = float(re.match(r".* Median throughput is\s+([\d\.]+) inf\./sec\..*", text)[1])
     rates = sorted(1e6 * i["iterations"] / i["elapsed_time"] for i in runs)
