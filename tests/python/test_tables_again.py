@@ -118,6 +118,7 @@ COMPUTED = {
     "cycles/helium": Again(lambda: rivals().helium()),
     "memories/compression": Again(compression, TINY[:1], emulated=True, some=True),
     "fusion/graphs": Again(graphs, some=True),
+    "public-models/public": Again(lambda: script("public", "benchmarks/public/run.py").public()),
     "models/floats": Again(lambda: script("floats", "benchmarks/floats/run.py").floats()),
     "models/widths": Again(widths, without=("output, dB", "accuracy")),
     "results/channels": Again(lambda: figures.channels(["S3", "S7"]), some=True),
