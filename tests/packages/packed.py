@@ -52,7 +52,9 @@ def unpack(archive: Path, folder: Path) -> Path:
         zipfile.ZipFile(archive).extractall(folder)
     else:
         with tarfile.open(archive) as packed:
-            packed.extractall(folder, filter="data")
+            # New in Python 3.11.4.
+            packed.extraction_filter = getattr(tarfile, "data_filter", None)
+            packed.extractall(folder)
     return folder
 
 

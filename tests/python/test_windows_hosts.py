@@ -139,11 +139,11 @@ def test_cmake(folder: Path) -> None:
 def test_west(folder: Path) -> None:
     """A workspace whose module is in that folder, too."""
     pytest.importorskip("west")
-    module = folder / "das Modul"
+    module = folder / "die Erweiterung"
     for name in ("python", "scripts"):
         shutil.copytree(ROOT / name, module / name, ignore=shutil.ignore_patterns("__pycache__"))
     commands = "west-commands: scripts/west-commands.yml"
-    manifest = f"manifest: {{self: {{path: das Modul, {commands}}}}}\n"
+    manifest = f"manifest: {{self: {{path: die Erweiterung, {commands}}}}}\n"
     (module / "west.yml").write_text(manifest, encoding="utf-8")
     for words in (("init", "-l", module.name), ("vmcu", "build", MODEL, "-o", "aus gabe")):
         without = {name: text for name, text in environment().items() if name != "ZEPHYR_BASE"}
