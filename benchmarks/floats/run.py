@@ -9,14 +9,12 @@ as DIR/<sha256>.tflite, with random samples, and puts the results into the list.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,9 +22,9 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
+from rows import Row, listed, update  # noqa: E402
 
 LIST = Path(__file__).with_name("files.csv")
-COLUMNS = ("repository", "path", "sha256", "kind", "operators", "result", "snr_db")
 EXACT, REFUSED = "exact", "refused: "
 LONGEST = 600  # seconds of a command
 
@@ -42,7 +40,7 @@ def vmcu(*words: str | Path) -> str:
     return "" if done.returncode == 0 else (said or [f"exit {done.returncode}"])[0]
 
 
-def tried(row: dict[str, str], folder: Path) -> dict[str, str]:
+def tried(row: Row, folder: Path) -> Row:
     """A row with the result of a file."""
     file = folder / f"{row['sha256']}.tflite"
     if not file.is_file():
@@ -61,25 +59,9 @@ def tried(row: dict[str, str], folder: Path) -> dict[str, str]:
     return row | {"result": result, "snr_db": ratio}
 
 
-def listed() -> list[dict[str, str]]:
-    """The rows of the list."""
-    with LIST.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def update(folder: Path) -> None:
-    """Tries all files of a folder."""
-    with ThreadPoolExecutor(2) as pool:
-        rows = list(pool.map(lambda row: tried(row, folder), listed()))
-    with LIST.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def floats() -> Table:
     """Files by kind."""
-    rows = listed()
+    rows = listed(LIST)
     exact = [row for row in rows if row["result"] == EXACT]
     close = Counter(row["kind"] for row in exact if float(row["snr_db"]) >= 25)
     every, right = (Counter(row["kind"] for row in some) for some in (rows, exact))
@@ -98,5 +80,5 @@ if __name__ == "__main__":
     parser.add_argument("--files", type=Path, metavar="DIR")
     args = parser.parse_args()
     if args.files:
-        update(args.files)
+        update(LIST, lambda row: tried(row, args.files))
     show(parser, args, {"floats": floats}, command)

@@ -12,7 +12,6 @@ milliseconds of a call, modelled, without waits for flash.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import re
@@ -20,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
+from rows import Row, listed, update  # noqa: E402
 from vmcu_tools.boards.table import known  # noqa: E402
 
 LIST = Path(__file__).with_name("models.csv")
@@ -50,28 +49,28 @@ NOTE = (
     "outputs of two inputs beside TensorFlow Lite Micro (.tflite) or ONNX Runtime (.onnx). No: "
     "ONNX Runtime computes an operator in float, and a node differs by one step at most."
 )
-Row = dict[str, str]
 
 
-def run(*words: str | Path) -> str:
-    """Runs a command; returns its message, "" if it succeeds."""
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs a command. Raises SystemExit if it fails, but for want of flash."""
     command = [sys.executable, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stderr if done.returncode else ""
+    if done.returncode and "does not fit" not in done.stderr:
+        raise SystemExit(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+    return done
 
 
-def vmcu(*words: str | Path) -> str:
-    return run("-m", "vmcu_tools", *words, "-q")
+def vmcu(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return run("-m", "vmcu_tools", *words)
 
 
 def is_exact(file: Path, hop: Sequence[str]) -> bool:
     """True if no value of an output differs. Raises SystemExit if one differs by more than the step
     that ONNX Runtime's floats allow a node."""
-    command = [sys.executable, "-m", "vmcu_tools", "verify", str(file), *hop, "-n", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    counts = re.findall(r"([\d,]+) of [\d,]+ (?:values|hops) differ", " ".join(done.stdout.split()))
-    if done.returncode or not counts:
-        raise SystemExit(f"vmcu verify {file}: {done.stdout}{done.stderr}")
+    said = vmcu("verify", file, *hop, "-n", "2").stdout
+    counts = re.findall(r"([\d,]+) of [\d,]+ (?:values|hops) differ", " ".join(said.split()))
+    if not counts:
+        raise SystemExit(f"vmcu verify {file}: {said}")
     return set(counts) == {"0"}
 
 
@@ -87,12 +86,8 @@ def figures(file: Path, folder: Path, cores: tuple[str, ...] | None = None) -> d
     report = folder / "report.json"
 
     def said(command: str, *words: str) -> Any:
-        message = vmcu(command, file, *words, "--json", report)
-        if "does not fit" in message:
-            return None
-        if message:
-            raise SystemExit(f"vmcu {command} {file} {' '.join(words)}: {message}")
-        return json.loads(report.read_text(encoding="utf-8"))
+        done = vmcu(command, file, *words, "--json", report, "-q")
+        return None if done.returncode else json.loads(report.read_text(encoding="utf-8"))
 
     built = said("build", "-o", str(folder / "tables"))
     hop = ("--hop", str(built["hop"]["rows"])) if built["hop"] else ()
@@ -136,27 +131,10 @@ def updated(row: Row, files: Mapping[str, Path]) -> Row:
         return row | figures(file, Path(made)) if file else row
 
 
-def listed() -> list[Row]:
-    """The rows of the list."""
-    with LIST.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def files_in(folder: Path) -> dict[str, Path]:
     """The models of a folder by their SHA-256."""
     found = (file for file in folder.rglob("*") if file.suffix in (".tflite", ".onnx"))
     return {hashlib.sha256(file.read_bytes()).hexdigest(): file for file in sorted(found)}
-
-
-def update(folder: Path) -> None:
-    """Computes the rows whose files are here."""
-    files = files_in(folder)
-    with ThreadPoolExecutor(2) as pool:
-        rows = list(pool.map(lambda row: updated(row, files), listed()))
-    with LIST.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def shown(name: str, figure: str) -> str:
@@ -171,7 +149,7 @@ def shown(name: str, figure: str) -> str:
 
 def public() -> Table:
     """All rows."""
-    rows = listed()
+    rows = listed(LIST)
     cells = (tuple(shown(name, row[name]) for name in FIGURES) for row in rows)
     lines = ((f"{r['model']}, {r['task']}", *own) for r, own in zip(rows, cells, strict=True))
     heads = ("RAM", "flash", "M0+", "M4", "M55", "RV32", *(name.split("/")[0] for name in BOARDS))
@@ -188,5 +166,6 @@ if __name__ == "__main__":
     parser.add_argument("--files", type=Path, metavar="DIR")
     args = parser.parse_args()
     if args.files:
-        update(args.files)
+        files = files_in(args.files)
+        update(LIST, lambda row: updated(row, files))
     show(parser, args, {"public": public}, command)
