@@ -4,7 +4,7 @@ state with the tensors concatenated with it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -17,10 +17,11 @@ _MOVES = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "I
 Override = dict[str, list[dict[str, np.ndarray]]]
 
 
-def shared(model: onnx.ModelProto, alike: Sequence[Sequence[str]], ranges: Ranges) -> Override:
-    """Returns for onnxruntime's quantiser the range of each tensor of a group: that of all of
-    them. Groups with a tensor in common are one; names that the model does not have are passed
-    over."""
+def shared(
+    model: onnx.ModelProto, alike: Sequence[Sequence[str]], ranges: Ranges
+) -> dict[str, tuple[float, float]]:
+    """Returns the range of each tensor of a group: that of all of them. Groups with a tensor in
+    common are one; names that the model does not have are passed over."""
     graph = model.graph
     known = {name for node in graph.node for name in node.output}
     known.update(value.name for value in graph.input)
@@ -28,13 +29,19 @@ def shared(model: onnx.ModelProto, alike: Sequence[Sequence[str]], ranges: Range
     if not groups:
         return {}
     measured = ranges(model, [name for group in groups for name in group])
-    overrides: Override = {}
+    limits: dict[str, tuple[float, float]] = {}
     for group in groups:
-        low = min(measured[name][0] for name in group)
-        high = max(measured[name][1] for name in group)
-        limits = {"rmin": np.array(low, np.float32), "rmax": np.array(high, np.float32)}
-        overrides |= {name: [dict(limits)] for name in group}
-    return overrides
+        lows, highs = zip(*(measured[name] for name in group), strict=True)
+        limits |= dict.fromkeys(group, (min(lows), max(highs)))
+    return limits
+
+
+def overrides_of(ranges: Mapping[str, tuple[float, float]]) -> Override:
+    """Returns ranges as onnxruntime's quantiser reads them."""
+    return {
+        name: [{"rmin": np.array(low, np.float32), "rmax": np.array(high, np.float32)}]
+        for name, (low, high) in ranges.items()
+    }
 
 
 def of_states(model: onnx.ModelProto) -> list[list[str]]:

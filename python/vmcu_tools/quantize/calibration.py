@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +23,7 @@ from ..frontends.onnx.curves import REQUANTISE
 from ..frontends.onnx.file import CALIBRATION
 from ..frontends.onnx.importer import RULES, load
 from ..runtimes import one_line, required
-from .alike import of_states, shared
+from .alike import of_states, overrides_of, shared
 from .float_model import FloatFile, read_float
 from .functions import take_apart
 from .int4 import OPSET as INT4_OPSET
@@ -202,6 +201,7 @@ def _quantize(
         measure = _ranges(samples)
         prepare(folded, measure)
         onnx.save(folded, prepared)
+        alike = shared(folded, [*apart.alike, *of_states(folded)], measure)
         quantization.quantize_static(
             str(prepared),
             str(result),
@@ -213,12 +213,11 @@ def _quantize(
             calibrate_method=chosen,
             op_types_to_quantize=_operators(folded),
             extra_options={
-                "TensorQuantOverrides": _overrides(folded, model.kept)
-                | shared(folded, [*apart.alike, *of_states(folded)], measure)
+                "TensorQuantOverrides": _overrides(folded, model.kept) | overrides_of(alike)
             },
         )
         quantised = onnx.load(result)
-        quantise_leftovers(quantised, partial(measure, folded))
+        quantise_leftovers(quantised, lambda names: {**measure(folded, names), **alike})
         spell_norms(quantised)
         join_functions(quantised.graph)
         if model.label:

@@ -14,6 +14,7 @@ from onnx import NodeProto, TensorProto, helper
 
 from ..frontends.onnx.deferred import COMMUTES
 from ..frontends.onnx.node_writer import NodeWriter, sort_nodes
+from ..runtimes import required
 
 # Through these the importer finds the scale that comes behind them. Values between elements may
 # have a narrower range than these, which would be cut off first.
@@ -93,8 +94,11 @@ def _quantise(graph: onnx.GraphProto, name: str, low: float, high: float) -> Non
 
 
 def _stated(graph: onnx.GraphProto, name: str, low: float, high: float) -> list[str]:
-    """Scale and zero point that hold both ends and zero."""
-    low, high = min(low, 0.0), max(high, 0.0)
-    scale = np.float32((high - low) / 255) or np.float32(1)
-    zero, constants = np.uint8(np.rint(-low / scale).clip(0, 255)), NodeWriter(graph, name)
+    """Scale and zero point that onnxruntime's quantiser gives to this range: tensors of one range
+    have one scale."""
+    module = "onnxruntime.quantization.quant_utils"
+    quantiser = required(module, "onnxruntime", "quantise float .onnx models", "quantize")
+    ends = (np.array(end, np.float32) for end in (low, high))
+    zero, scale = quantiser.compute_scale_zp(*ends, *np.array([0, 255], np.uint8))
+    constants = NodeWriter(graph, name)
     return [constants.constant("scale", scale), constants.constant("zero", zero)]
