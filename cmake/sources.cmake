@@ -11,6 +11,7 @@ set(runtime
   stage.c
   stream.c
   weights.c
+  workers.c
   kernels/fetch.c
   kernels/float_sum.c
   kernels/pooling_sum.c

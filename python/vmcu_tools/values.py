@@ -155,6 +155,13 @@ def hop(text: str) -> int:
     return int(text)
 
 
+def worker_count(text: str) -> int:
+    """1 or 2."""
+    if text not in ("1", "2"):
+        raise argparse.ArgumentTypeError("choose 1 or 2 workers")
+    return int(text)
+
+
 def target_name(text: str) -> str:
     """A target of kernels/targets, which are not loaded unless one is asked for."""
     from .kernels.targets import TARGETS

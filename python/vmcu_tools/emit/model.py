@@ -43,6 +43,7 @@ from .structs import (
     WEIGHTS_BYTES,
 )
 from .text import comment, environment, string
+from .workers import team_bytes, worker_words
 
 WEIGHTS_SUFFIX = ".weights.bin"
 UINT16_MAX = 2**16 - 1
@@ -190,7 +191,7 @@ class _Emitter:
     def run(self, command: str) -> Emitted:
         layers: list[LayerRow] = []
         stages = []
-        weights = self.plan.weights
+        weights, team = self.plan.weights, self.plan.team
         layouts = layouts_of(self.plan) if weights is not None else []
         for number, steps in enumerate(self.plan.stages):
             if weights is not None:
@@ -206,11 +207,13 @@ class _Emitter:
             "target": named(self.graph.target),
             "upper": self.name.upper(),
             "maker": maker + ", on random samples: not for use" * self.plan.model.notes.is_random,
-            "pool_bytes": self.plan.ram_bytes,
+            "pool_bytes": self.plan.ram_bytes - (team.scratch_bytes if team else 0),
             "circle": self.plan.pool_bytes,
             "rotation": self.plan.rotation,
             "regions": self.plan.regions,
             "weights": weights,
+            "team": team,
+            "workers": [rows_of(worker_words(its), 16) for its in team.entries] if team else [],
             "digests": [digest_of(layout.data) for layout in layouts],
             "definitions": self.constants.definitions,
             "tensors": [self._tensor(tensor) for tensor in self.index],
@@ -345,6 +348,7 @@ class _Emitter:
             + (ROTATION_BYTES if self.plan.rotation else 0)
             + (WEIGHTS_BYTES + CHUNK.size * len(weights.chunks) if weights is not None else 0)
             + (POOLS_BYTES if self.plan.regions else 0)
+            + (team_bytes(self.plan.team) if self.plan.team else 0)
             + (STREAM_BYTES + STREAM.size + 4 * len(self.plan.stages[0]) if self.stream else 0)
             + TENSOR.size * len(self.index)
             + LAYER.size * len(self.plan.steps)

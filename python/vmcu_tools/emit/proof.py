@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..machine import between, kernels, rotation, tables
+from ..machine import between, kernels, rotation, tables, workers
 from ..machine.decoded import Claims, Decoded, decode
 from ..machine.kernel_params import Row, kernel_params
 from ..machine.mcu import VirtualMcu
@@ -46,6 +46,8 @@ def prove_objects(objects: tables.Objects, name: str, plan: Plan, weights: bytes
         VirtualMcu(decoded.plan, decoded.calls).prove()
     else:
         rotation.prove(decoded.plan, decoded.calls)
+    if decoded.plan.team is not None:
+        workers.prove(decoded.plan, decoded.plan.team, decoded.calls)
     return decoded
 
 

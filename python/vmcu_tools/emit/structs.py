@@ -45,3 +45,9 @@ POOLS_BYTES = 4 * MOST_POOLS + 4
 CHUNK = CStruct("vmcu_chunk", "uint32_t offset, bytes, to, digest; uint16_t stage, start;")
 # By which it is larger in a build for external weights: chunks, buffer, how many, padding.
 WEIGHTS_BYTES = 12
+# An array of C is a member for each of its elements here.
+TEAM = CStruct(
+    "vmcu_team",
+    "const struct vmcu_model *model; const uint16_t *first, *second;"
+    "uint32_t first_count, second_count, scratch_bytes;",
+)

@@ -36,6 +36,7 @@ from .kernel_params import Row
 from .limits import check_members
 from .parts import Taken, parts_of
 from .tables import Address, Objects, expect
+from .team import team_of
 
 # VMCU_TAKE and VMCU_SCRATCH_ON_STACK.
 TAKE = 255
@@ -117,6 +118,7 @@ class _Decoder:
             rotation=rotation,
             regions=self.regions,
             saved=streams.saved(self.stream, size),
+            team=team_of(self.objects, self.name, len(steps)),
         )
         self._check_ports(plan)
         if self.stream is not None:

@@ -30,6 +30,7 @@ LIMITS = {
         **dict.fromkeys(("model", "state", "state_bytes"), UINT32),
         **dict.fromkeys(("rows", "states"), UINT16),
     },
+    "vmcu_team": {"scratch_bytes": UINT32},
     "vmcu_part": {"start": UINT32, "length": UINT16, "times": UINT16},
 }
 

@@ -14,6 +14,7 @@ from ..ops.layer import STACK_SCRATCH
 from .choice import Choice
 from .chunks import ExternalWeights
 from .pools import Pool, Region, pool_at, pools_of
+from .workers import Team
 
 # The bytes of the executor's progress of a layer of a stage of several: how many calls it has made.
 PROGRESS_BYTES = 2
@@ -129,6 +130,7 @@ class Plan:
     regions: tuple[Region, ...] = ()
     choices: tuple[Choice, ...] = ()
     weights: ExternalWeights | None = None
+    team: Team | None = None
 
     @property
     def pools(self) -> tuple[Pool, ...]:
@@ -148,10 +150,11 @@ class Plan:
 
     @property
     def ram_bytes(self) -> int:
-        """Bytes of RAM that the pools take."""
+        """Bytes of RAM that the pools take, and the scratch of a second worker."""
         if self.regions:
             return sum(region.pool_bytes for region in self.regions)
-        return self.pool_bytes + (self.rotation.overhang if self.rotation else 0)
+        more = self.rotation.overhang if self.rotation else 0
+        return self.pool_bytes + more + (self.team.scratch_bytes if self.team else 0)
 
     @property
     def state(self) -> tuple[int, int]:

@@ -10,7 +10,15 @@ from pathlib import Path
 from ..errors import Problem, UserError
 from ..plan.chunks import WeightStore
 from ..plan.pools import Region
-from ..values import byte_count, hop, memories, percentage, target_name, weight_store
+from ..values import (
+    byte_count,
+    hop,
+    memories,
+    percentage,
+    target_name,
+    weight_store,
+    worker_count,
+)
 from .keyword import STREAMING, Keyword, text_of
 from .params import DEFAULT_PARAMS, EFFORTS, NORMAL, SearchParams
 
@@ -85,6 +93,13 @@ class PlanOptions:
         False,
         "advance the origin of the pool after each inference to spread writes over all bytes; "
         "needs a few more bytes",
+    )
+    workers: Keyword[int, int] = Keyword(
+        1,
+        "share the layers between N cores, 1 or 2, that work in the same pool (vmcu_worker_run); "
+        "needs up to a tenth more RAM",
+        worker_count,
+        "N",
     )
     extra_macs: Keyword[float, float] = Keyword(
         0.0,
@@ -188,6 +203,18 @@ EXCLUSIONS = (
     Exclusion(
         "online",
         dict.fromkeys(("stream_input", "external_input", "memory", "rotate", "pareto"), _ONE_POOL),
+    ),
+    Exclusion(
+        "workers",
+        {
+            "hop": "rows arrive one by one",
+            "stream_input": "rows arrive one by one",
+            "rotate": "the second worker's scratch does not move",
+            "memory": "workers share one pool",
+            "external_weights": "a worker would need the weights of two stages",
+            "online": "devices plan for one worker",
+            "pareto": _NO_PLAN,
+        },
     ),
     Exclusion(
         "pareto",

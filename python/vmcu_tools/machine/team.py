@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lists of two workers, read back from the emitted tables by the rules of
+lib/vmcu/workers.c."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..plan.workers import ENTRY_WORDS, OWN_SCRATCH, WAIT, WORKERS, Entry, Task, Team, Wait
+from .limits import check_members
+from .tables import Address, Objects, expect
+
+
+def team_of(objects: Objects, name: str, steps: int) -> Team | None:
+    """The team of model `name`, which has so many layers; None if there is none. Raises PlanError
+    for lists that the runtime cannot follow."""
+    table = objects.values.get(f"{name}_team")
+    if table is None:
+        return None
+    expect(isinstance(table, dict), "the team is no struct")
+    assert isinstance(table, dict)
+    check_members(table, "vmcu_team")
+    expect(table.get("model") == Address(f"{name}_model"), "the team is another model's")
+    lists = [f"{name}_worker{number}" for number in range(WORKERS)]
+    expect(table.get("entries") == lists, "the team's lists are others")
+    words = [objects.values.get(one) for one in lists]
+    entries = tuple(_entries(one, steps) for one in words if isinstance(one, np.ndarray))
+    counts = [len(its) for its in entries]
+    expect(table.get("counts") == counts and len(counts) == WORKERS, "the team's counts are others")
+    return Team(entries, table.get("scratch_bytes", 0))
+
+
+def _entries(words: np.ndarray, steps: int) -> tuple[Entry, ...]:
+    expect(words.dtype == np.uint16 and words.size % ENTRY_WORDS == 0, "a worker's list is cut off")
+    found: list[Entry] = []
+    for step, y, x, columns in words.reshape(-1, ENTRY_WORDS).tolist():
+        if step == WAIT:
+            found.append(Wait(y))
+            continue
+        own, number = bool(step & OWN_SCRATCH), step & (OWN_SCRATCH - 1)
+        expect(number < steps, f"a worker computes layer {number} of {steps}")
+        found.append(Task(number, y, x, columns, own))
+    return tuple(found)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan for two workers, from one for one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...errors import Problem, UserError
+from ...plan.plan import Plan
+from ...plan.workers import OWN_SCRATCH
+from .assign import assigned
+from .conflicts import dependencies
+from .pieces import Cut, Piece, pieces_of
+from .slack import is_sound, slackened
+
+# The most bytes of the second worker's scratch and of longer ring buffers, of the pool's.
+MORE_RAM = 0.1
+# Of one worker's cycles: with fewer there is little left to find.
+NEAR_HALF = 0.53
+# By how much a plan has to be better for its bytes.
+LEAST_GAIN = 0.02
+CUTS = (Cut(2, 1.1), Cut(4, 1.2))
+# Longer ring buffers that are tried.
+LONGER_RINGS = 6
+MOST_TASKS = 2**16 - 1
+
+
+def share(plan: Plan, ram: int | None = None) -> Plan:
+    """Adds to a plan which worker computes what. ram: bytes for pool and scratch.
+
+    Raises UserError for a plan that workers cannot share."""
+    _check(plan)
+    most = int(MORE_RAM * plan.pool_bytes)
+    if ram is not None:
+        most = min(most, ram - plan.pool_bytes)
+    alone = sum(piece.cycles for piece in pieces_of(plan, Cut(1)))
+    search = _Search(plan, alone, most)
+    search.run()
+    if search.best is None:
+        reason = f"an inference has more than {MOST_TASKS:,} calls"
+        raise UserError(Problem(reason, "leave out --workers", plan.graph.origin))
+    return search.best
+
+
+@dataclass
+class _Search:
+    """alone: cycles of one worker; most: bytes of RAM beyond the plan's pool; cycles: of the best
+    plan, which has its calls cut as `cut` says."""
+
+    plan: Plan
+    alone: float
+    most: int
+    best: Plan | None = None
+    cycles: float = math.inf
+    cut: Cut = CUTS[0]
+
+    def run(self) -> None:
+        """Tries cuts, then longer ring buffers."""
+        for cut in CUTS:
+            if self.cycles > NEAR_HALF * self.alone and self._try(self.plan, cut):
+                self.cut = cut
+        tries = LONGER_RINGS
+        while self.best is not None and self.cycles > NEAR_HALF * self.alone and tries:
+            left = self.plan.pool_bytes + self.most - self.best.ram_bytes
+            for longer in slackened(self.best, left):
+                tries -= 1
+                if self._try(longer, self.cut) or not tries:
+                    break
+            else:
+                break
+
+    def _scratch(self, all_pieces: Sequence[Piece]) -> list[int]:
+        """Bytes of the second worker's scratch: none, and as many as there is room for."""
+        team = None if self.best is None else self.best.team
+        if team is not None and team.scratch_bytes:
+            return [team.scratch_bytes]
+        return [0, max(n for n in {p.scratch_bytes for p in all_pieces} if n <= self.most)]
+
+    def _try(self, plan: Plan, cut: Cut) -> bool:
+        """Keeps the plan if it is the best so far."""
+        all_pieces = pieces_of(plan, cut)
+        if len(all_pieces) > MOST_TASKS:
+            return False
+        behind = dependencies(all_pieces)
+        is_better = False
+        for scratch in self._scratch(all_pieces):
+            team = assigned(all_pieces, behind, scratch)
+            shared = replace(plan, team=replace(team, alone=self.alone))
+            limit = self.cycles
+            if self.best is not None and shared.ram_bytes > self.best.ram_bytes:
+                limit -= LEAST_GAIN * self.alone
+            if team.cycles < limit and (plan is self.plan or is_sound(plan)):
+                self.best, self.cycles, is_better = shared, team.cycles, True
+        return is_better
+
+
+def _check(plan: Plan) -> None:
+    reason = ""
+    if plan.graph.state.names or plan.kept or plan.graph.state.step_rows:
+        reason = "a model that keeps state"
+    elif len(plan.steps) >= OWN_SCRATCH - 1:
+        reason = f"a model of more than {OWN_SCRATCH:,} layers"
+    if reason:
+        hint = "leave out --workers"
+        raise UserError(Problem(f"two workers cannot share {reason}", hint, plan.graph.origin))
