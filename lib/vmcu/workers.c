@@ -47,14 +47,6 @@ int vmcu_team_init(struct vmcu_team_context *own, struct vmcu_context *ctx,
 	return 0;
 }
 
-/** Waits until the other worker has counted up to @a least. */
-static void wait_for(const uint32_t *count, uint32_t least)
-{
-	while (__atomic_load_n(count, __ATOMIC_ACQUIRE) < least) {
-		VMCU_RELAX();
-	}
-}
-
 /** Computes the columns of an entry. */
 static void run_task(const struct vmcu_team_context *own, const uint16_t *entry)
 {
@@ -81,57 +73,92 @@ static void run_task(const struct vmcu_team_context *own, const uint16_t *entry)
 	vmcu_kernel_of(model, layer)(&call);
 }
 
-/** Does all entries of a worker. */
-static void run_entries(const struct vmcu_team_context *own, unsigned int worker)
+/** Does entries of a worker until one has to wait; true at their end. */
+static bool follow(const struct vmcu_team_context *own, unsigned int worker)
 {
-	const uint16_t *entry = own->team->entries[worker];
-	uint32_t *done = own->progress->done;
-	uint32_t made = 0U;
+	struct vmcu_team_progress *progress = own->progress;
+	const uint32_t count = own->team->counts[worker];
+	uint32_t made = progress->done[worker];
+	uint32_t at = progress->at[worker];
 
-	for (uint32_t i = 0; i < own->team->counts[worker]; i++, entry += VMCU_ENTRY_WORDS) {
+	for (; at < count; at++) {
+		const uint16_t *entry = &own->team->entries[worker][at * VMCU_ENTRY_WORDS];
+
 		if (entry[0] == VMCU_ENTRY_WAIT) {
-			wait_for(&done[1U - worker], entry[1]);
+			const uint32_t *other = &progress->done[1U - worker];
+
+			if (__atomic_load_n(other, __ATOMIC_ACQUIRE) < entry[1]) {
+				break;
+			}
 			continue;
 		}
 		if (!own->ctx->cancelled) {
 			run_task(own, entry);
 		}
 		made++;
-		__atomic_store_n(&done[worker], made, __ATOMIC_RELEASE);
+		__atomic_store_n(&progress->done[worker], made, __ATOMIC_RELEASE);
 	}
+	progress->at[worker] = at;
+	return at == count;
 }
 
-/** Joins the next inference of worker 0. */
-static void run_second(const struct vmcu_team_context *own)
+/** A step of worker 1, which joins an inference of worker 0: 1 if it waits. */
+static int step_second(const struct vmcu_team_context *own)
 {
 	struct vmcu_team_progress *progress = own->progress;
 
-	while (__atomic_load_n(&progress->begun, __ATOMIC_ACQUIRE) == progress->joined) {
-		VMCU_RELAX();
+	if (!progress->busy[1]) {
+		if (__atomic_load_n(&progress->begun, __ATOMIC_ACQUIRE) == progress->joined) {
+			return 1;
+		}
+		progress->joined++;
+		progress->at[1] = 0U;
+		progress->busy[1] = 1U;
 	}
-	progress->joined++;
-	run_entries(own, 1U);
+	if (!follow(own, 1U)) {
+		return 1;
+	}
+	progress->busy[1] = 0U;
+	return 0;
 }
 
-/** Begins an inference, and ends it when both workers have done their tasks. */
-static int run_first(const struct vmcu_team_context *own)
+/** Begins an inference. */
+static int begin_first(const struct vmcu_team_context *own)
 {
-	struct vmcu_context *ctx = own->ctx;
 	struct vmcu_team_progress *progress = own->progress;
 	int err;
 
-	if (ctx->model->elsewhere && ctx->input == NULL) {
+	if (own->ctx->model->elsewhere && own->ctx->input == NULL) {
 		return -EINVAL;
 	}
-	vmcu_hook_begin(ctx);
-	err = vmcu_guard_begin(ctx);
-	if (err == 0) {
-		progress->done[0] = 0U;
-		progress->done[1] = 0U;
-		__atomic_store_n(&progress->begun, progress->begun + 1U, __ATOMIC_RELEASE);
-		run_entries(own, 0U);
-		err = vmcu_guard_stage(ctx, (uint16_t)(ctx->model->stage_count - 1U));
+	vmcu_hook_begin(own->ctx);
+	err = vmcu_guard_begin(own->ctx);
+	if (err != 0) {
+		vmcu_hook_end(own->ctx, err);
+		return err;
 	}
+	progress->done[0] = 0U;
+	progress->done[1] = 0U;
+	progress->at[0] = 0U;
+	progress->busy[0] = 1U;
+	__atomic_store_n(&progress->begun, progress->begun + 1U, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/** A step of worker 0, which ends when both workers have done their tasks: 1 if it waits. */
+static int step_first(const struct vmcu_team_context *own)
+{
+	struct vmcu_context *ctx = own->ctx;
+	int err = own->progress->busy[0] ? 0 : begin_first(own);
+
+	if (err != 0) {
+		return err;
+	}
+	if (!follow(own, 0U)) {
+		return 1;
+	}
+	own->progress->busy[0] = 0U;
+	err = vmcu_guard_stage(ctx, (uint16_t)(ctx->model->stage_count - 1U));
 	if (ctx->cancelled) {
 		ctx->cancelled = false;
 		err = (err == 0) ? -ECANCELED : err;
@@ -140,14 +167,20 @@ static int run_first(const struct vmcu_team_context *own)
 	return err;
 }
 
-int vmcu_worker_run(struct vmcu_team_context *own, unsigned int worker)
+int vmcu_worker_step(struct vmcu_team_context *own, unsigned int worker)
 {
 	if (own == NULL || own->ctx == NULL || worker >= VMCU_WORKERS) {
 		return -EINVAL;
 	}
-	if (worker == 0U) {
-		return run_first(own);
+	return (worker == 0U) ? step_first(own) : step_second(own);
+}
+
+int vmcu_worker_run(struct vmcu_team_context *own, unsigned int worker)
+{
+	int err;
+
+	while ((err = vmcu_worker_step(own, worker)) > 0) {
+		VMCU_RELAX();
 	}
-	run_second(own);
-	return 0;
+	return err;
 }

@@ -57,6 +57,8 @@ struct vmcu_team_progress {
 	uint32_t begun;              /**< inferences that worker 0 has begun */
 	uint32_t joined;             /**< those that worker 1 has joined */
 	uint32_t done[VMCU_WORKERS]; /**< tasks of the inference that each worker has done */
+	uint32_t at[VMCU_WORKERS];   /**< next entry of each worker, which it alone uses */
+	uint32_t busy[VMCU_WORKERS]; /**< 1 during an inference, of the worker alone */
 };
 
 /** A model, its pool and its team. The caller owns it. Two images have one each. */
@@ -104,6 +106,16 @@ int vmcu_team_init(struct vmcu_team_context *own, struct vmcu_context *ctx,
  * @retval -EFAULT    VMCU_POOL_GUARD: bytes outside of the pool have changed (worker 0 only).
  */
 int vmcu_worker_run(struct vmcu_team_context *own, unsigned int worker);
+
+/**
+ * @brief Does a worker's tasks up to the next one that has to wait, and returns.
+ *
+ * For a core that has other work meanwhile, or for both workers in turn on one core.
+ *
+ * @retval 1 It waits for the other worker; call it again.
+ * @return Otherwise as vmcu_worker_run().
+ */
+int vmcu_worker_step(struct vmcu_team_context *own, unsigned int worker);
 
 /** @} */
 
