@@ -44,6 +44,7 @@ ROOMS = (
         "planner.places",
         "planner.stages",
         "planner.regions",
+        "planner.workers",
     ),
     *("planner.single", "planner.registry", "planner.rotate", "planner.read_ahead"),
     *("compiler", "training_compiler"),

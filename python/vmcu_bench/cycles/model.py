@@ -22,6 +22,7 @@ from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.pools import Region
+from vmcu_tools.plan.workers import WORKERS
 
 from .. import runners
 from ..cores.instructions import Spent, disassembled
@@ -32,6 +33,7 @@ from ..runners.counting import (
     CountingRunner,
     PoolCounts,
     blocks_of,
+    calls_in,
     markers_of,
     pool_counts,
     pools_in,
@@ -98,6 +100,15 @@ class MemoryBench:
 
 
 @dataclass(frozen=True)
+class WorkerBench:
+    """Instructions of one of two workers, the steps of its waits included; tasks and waits."""
+
+    instructions: int
+    tasks: int
+    waits: int
+
+
+@dataclass(frozen=True)
 class BenchReport:
     """One inference, from the call of vmcu_invoke to its return. The totals are the sum of the
     layers and `executor`, the code between kernels; stack_bytes includes everything below the
@@ -125,6 +136,7 @@ class BenchReport:
     energy: Energy | None = None
     time: Time | None = None
     memories: tuple[MemoryBench, ...] = ()
+    workers: tuple[WorkerBench, ...] = ()
     inputs: Spread | None = None
 
 
@@ -216,7 +228,7 @@ def counted(
         counting = CountingRunner.of(machine, markers)
         results, counts = counting.count(folder, lambda t: t.execute(image, plan, [sample]))
         spent = cycles_of(machine, image, blocks_of(folder), len(counts))
-        pools = pool_counts(folder)
+        pools, team = pool_counts(folder), workers(plan, calls_in(folder))
         if keep is not None:
             machine.keep(image, keep, name)
         spread = None
@@ -225,7 +237,19 @@ def counted(
             each = instructions_of(machine, image, MODEL_NAME, plan, samples)
             spread = spread_of(each, subject.rows)
     made = report(subject, name, machine, counts, spent, flash)
-    return replace(made, memories=memories(plan.regions, pools), inputs=spread), results[0]
+    made = replace(made, memories=memories(plan.regions, pools), workers=team, inputs=spread)
+    return made, results[0]
+
+
+def workers(plan: Plan, calls: np.ndarray) -> tuple[WorkerBench, ...]:
+    """Returns the counts of each worker. calls: instructions of each step, int64 (steps, rows),
+    which alternate as image/team.h makes them."""
+    if plan.team is None:
+        return ()
+    return tuple(
+        WorkerBench(int(calls[n::WORKERS].sum()), plan.team.count(n), plan.team.waits[n])
+        for n in range(WORKERS)
+    )
 
 
 def memories(regions: Sequence[Region], counts: Sequence[PoolCounts]) -> tuple[MemoryBench, ...]:
@@ -286,7 +310,8 @@ def report(
 ) -> BenchReport:
     """Counts and cycles are the executor's, then each layer's."""
     plan = subject.plan
-    if (counts[0].calls != 1 and not plan.input_streamed) or len(counts) != len(subject.rows):
+    whole = not (plan.input_streamed or plan.team)
+    if (counts[0].calls != 1 and whole) or len(counts) != len(subject.rows):
         raise RunnerError(f"{machine.name}: not one inference of {len(subject.rows) - 1} layers")
     each: Sequence[Spent | None] = spent or [None] * len(counts)
     executor, *layers = (

@@ -73,6 +73,9 @@ def print_bench(report: BenchReport, console: Console) -> None:
         waits = f"; {memory.waits:,.0f} wait cycles are not included" if memory.waits else ""
         counted = f"{memory.loads:,} loads and {memory.stores:,} stores"
         say(console, f"{memory.name}: {counted}, {memory.share:.1%} of all pool accesses{waits}")
+    for number, worker in enumerate(report.workers):
+        counted = f"{worker.instructions:,} instructions in {worker.tasks:,} tasks"
+        say(console, f"worker {number}: {counted}, {worker.waits:,} waits")
     say(console, f"cycles: {report.timing}")
     if report.flash_waits:
         read = f"for {report.flash_bytes:,} bytes read past its caches"

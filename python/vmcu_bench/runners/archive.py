@@ -24,7 +24,7 @@ GC = "-Wl,--gc-sections"
 _NAME = re.compile(rb"\0(vmcu_\w+)")
 # Files that change the executor or the loader. Kernels are the same without, and compiled once for
 # all.
-_BESIDE_KERNELS = frozenset(
+_BESIDE_KERNELS = frozenset({"-DIMAGE_TEAM"}) | frozenset(
     f"-DVMCU_{name}"
     for name in (
         *("STREAMS", "EXTERNAL_WEIGHTS", "PROFILE", "PROBE", "HOOKS", "POOL_GUARD"),

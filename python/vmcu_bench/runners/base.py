@@ -45,6 +45,13 @@ def refuse_stream(plan: Plan) -> None:
         raise UserError(Problem(reason, remedy, plan.graph.origin))
 
 
+def refuse_team(plan: Plan, target: str) -> None:
+    """Raises UserError for a plan for two workers."""
+    if plan.team is not None:
+        reason = f"{target} does not run two workers"
+        raise UserError(Problem(reason, "leave out --workers, or use --on host", plan.graph.origin))
+
+
 def split_answers(data: bytes, plan: Plan, rows: int, target: str) -> np.ndarray:
     """int8 (hops, bytes), outputs one behind the other: the answers to a stream of so many rows, of
     a plan with a hop.

@@ -28,7 +28,14 @@ from vmcu_tools.plan.plan import Plan
 
 from . import image_values
 from .archive import archive, objects_of
-from .base import RunnerError, refuse_stream, sample_bytes, split_answers, split_outputs
+from .base import (
+    RunnerError,
+    refuse_stream,
+    refuse_team,
+    sample_bytes,
+    split_answers,
+    split_outputs,
+)
 
 IMAGE = Path(__file__).parent / "image"
 INPUT_FILE, OUTPUT_FILE = "inputs.bin", "outputs.bin"
@@ -38,6 +45,8 @@ LOADING = "+container"
 # The message of a model's file on cores that it is not for, see emit/model.py.
 OTHER_CORES = re.compile(r"#error \"model was built with (--target \w+)")
 ROTATING, STREAMS = "-DVMCU_POOL_ROTATE", "-DVMCU_STREAMS"
+# Two workers of image/team.h, which the runtime does not know of.
+TEAM = "-DIMAGE_TEAM"
 
 # -ffp-contract=off: the float requantiser is exact only if its product is rounded on its own.
 COMMON_FLAGS = (
@@ -184,12 +193,15 @@ class CompiledRunner(ABC):
         return self
 
     def suited(self: RunnerT, plan: Plan) -> RunnerT:
-        """The target with the runtime that a plan needs."""
+        """The target with the runtime that a plan needs. Raises UserError if it cannot run it."""
+        if self.container:
+            refuse_team(plan, self.name)
         wanted = {
             ROTATING: plan.rotation,
             "-DVMCU_SEVERAL_POOLS": plan.regions,
             STREAMS: plan.graph.state.step_rows,
             "-DVMCU_EXTERNAL_WEIGHTS": plan.weights,
+            TEAM: plan.team,
         }
         return self._defining(wanted)
 

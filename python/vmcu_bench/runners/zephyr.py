@@ -24,7 +24,7 @@ from vmcu_tools.plan.plan import Plan
 from ..probe.link import Connection, opened_port, started
 from ..probe.session import Firmware, Session, StoppedError, outputs_of
 from . import workspace
-from .base import refuse_stream, split_answers, split_outputs
+from .base import refuse_stream, refuse_team, split_answers, split_outputs
 from .compiled import LOADING, ModelFiles, container_files, find_program, loaded_files
 from .qemu import ARM
 
@@ -165,6 +165,7 @@ class ZephyrRunner:
             reason = "vmcu writes no Zephyr application that reads external weights"
             hint = "use --on host, or write one: `vmcu help memories.md`"
             raise UserError(Problem(reason, hint, plan.graph.origin))
+        refuse_team(plan, self.name)
         files: ModelFiles = emit(plan, MODEL_NAME).files
         if self.container:
             files = loaded_files(files, MODEL_NAME)

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 from vmcu_tools.frontends import runtime_of
 from vmcu_tools.graph import Graph
-from vmcu_tools.machine import reference
+from vmcu_tools.machine import reference, workers
+from vmcu_tools.machine.events import planned_calls
 from vmcu_tools.machine.rotation import machines_of
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.progress import bar
@@ -142,6 +143,9 @@ def run_target(plan: Plan, target: str, samples: list[Sample]) -> list[Values]:
     """Returns the values that the target can show of each sample: every tensor on the virtual MCU,
     else outputs."""
     if target == "virtual":
+        if plan.team is not None:
+            calls = [list(planned_calls(plan, number)) for number in range(len(plan.stages))]
+            workers.prove(plan, plan.team, calls)
         machines = machines_of(plan)
         return [next(machines).run(sample) for sample in bar(samples, "virtual MCU")]
     names = [port.tensor for port in plan.graph.outputs]

@@ -180,6 +180,9 @@ def check_options(args: argparse.Namespace) -> None:
     if args.online and args.format != "container":
         reason = "--online requires a container"
         raise UserError(Problem(reason, "add --format container", str(args.model)))
+    if args.format == "container" and args.workers > 1:
+        reason = "a container has no tasks for two workers"
+        raise UserError(Problem(reason, "leave out --workers", str(args.model)))
     if args.flash_bus is not None and args.board is None:
         reason = "--flash-bus requires --board, whose clock it needs"
         raise UserError(Problem(reason, "add --board NAME", str(args.model)))

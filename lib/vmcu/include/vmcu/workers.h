@@ -41,6 +41,9 @@ extern "C" {
 /** First word of a wait: the second word counts the tasks of the other worker that must be done. */
 #define VMCU_ENTRY_WAIT UINT16_MAX
 
+/** Scratch bytes of the second worker of the model called @a name, an integer constant. */
+#define VMCU_MODEL_SCRATCH_BYTES(name) vmcu_scratch_bytes_of_##name
+
 /** The tasks of a model's workers, which `vmcu build --workers 2` writes. */
 struct vmcu_team {
 	const struct vmcu_model *model;
@@ -77,7 +80,7 @@ struct vmcu_team_context {
  * @param team     Tables of the model: kws_team for the model called kws.
  * @param progress Shared by both workers, all 0.
  * @param scratch  Scratch of the second worker, aligned to VMCU_POOL_ALIGN; NULL if it needs none.
- * @param size     Bytes at @a scratch, VMCU_MODEL_KWS_SCRATCH_BYTES for the model called kws.
+ * @param size     Bytes at @a scratch, VMCU_MODEL_SCRATCH_BYTES(kws) for the model called kws.
  *
  * @retval 0       Ready.
  * @retval -EINVAL A pointer is NULL or misaligned, or the team is another model's.

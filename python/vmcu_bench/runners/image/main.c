@@ -21,6 +21,7 @@
 
 #include "bound.h"
 #include "io.h"
+#include "team.h"
 #if defined(IMAGE_VALUES)
 #include "values.h"
 #endif
@@ -167,7 +168,7 @@ static int run_sample(struct vmcu_context *ctx, int from)
 	}
 	lock_guards();
 	before = sum_elsewhere();
-	err = vmcu_invoke(ctx);
+	err = invoke(ctx);
 	return (err == 0 && sum_elsewhere() != before) ? -1 : err;
 }
 
@@ -244,7 +245,7 @@ int main(void)
 		return EXIT_FILES;
 	}
 	fill_pools();
-	if (bind_context(&context) != 0) {
+	if (bind_context(&context) != 0 || bind_team(&context) != 0) {
 		io_print("vmcu_init failed\n");
 		return EXIT_INIT;
 	}
