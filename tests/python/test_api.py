@@ -47,6 +47,7 @@ ASKED = [
         ("--extra-macs", "0.5", "--ram", "4K"),
     ),
     ({"memory": {"fast": "2K", "slow": 65536}}, ("--memory", "fast=2K,slow=64K")),
+    ({"workers": 2}, ("--workers", "2")),
     ({"hop": 1}, ("--hop", "1")),
     ({"hop": 1, "time": "w"}, ("--hop", "1", "--time", "w")),
     ({"state": ["none"]}, ("--state", "none")),

@@ -206,6 +206,10 @@ WITHIN = {
     "below_descending": "below[1]",
     "above": "above[0]",
     "above_descending": "above[1]",
+    "entries": "entries[0]",
+    "second_entries": "entries[1]",
+    "counts": "counts[0]",
+    "second_counts": "counts[1]",
 }
 
 
@@ -219,7 +223,7 @@ POSITION = ("rows", "part", "time", "entry")
     ("headers", "names"),
     [
         (
-            "#include <vmcu/kernels.h>",
+            "#include <vmcu/kernels.h>\n#include <vmcu/workers.h>",
             {one for one in STRUCTS if not one.startswith("vmcu_container_")}
             - SOMETIMES
             - STATES

@@ -27,6 +27,7 @@ VALUES = {
     "hop": (1, ["1"]),
     "online": (True, []),
     "external_weights": (WeightStore(8e6), ["8MB/s"]),
+    "workers": (2, ["2"]),
     "pareto": (True, []),
     "output": (None, ["out"]),
 }

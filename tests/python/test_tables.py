@@ -151,7 +151,7 @@ def test_limits_are_those_of_the_members(define: str, tmp_path: Path) -> None:
         f'\t{{ static struct {kind} x; x.{member}--; printf("%ju ", (uintmax_t)x.{member}); }}\n'
         for kind, member in limits
     )
-    said = printed("#include <vmcu/model.h>", shown, tmp_path, define).decode()
+    said = printed("#include <vmcu/workers.h>", shown, tmp_path, define).decode()
     assert [int(word) for word in said.split()] == list(limits.values())
 
 

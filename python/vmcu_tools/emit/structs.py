@@ -48,6 +48,6 @@ WEIGHTS_BYTES = 12
 # An array of C is a member for each of its elements here.
 TEAM = CStruct(
     "vmcu_team",
-    "const struct vmcu_model *model; const uint16_t *first, *second;"
-    "uint32_t first_count, second_count, scratch_bytes;",
+    "const struct vmcu_model *model; const uint16_t *entries, *second_entries;"
+    "uint32_t counts, second_counts, scratch_bytes;",
 )

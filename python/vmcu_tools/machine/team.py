@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..plan.workers import ENTRY_WORDS, OWN_SCRATCH, WAIT, WORKERS, Entry, Task, Team, Wait
+from ..plan.workers import ENTRY_WORDS, OWN_SCRATCH, WAIT, WORKERS, Entry, Team, Wait, WorkerTask
 from .limits import check_members
 from .tables import Address, Objects, expect
 
@@ -39,5 +39,5 @@ def _entries(words: np.ndarray, steps: int) -> tuple[Entry, ...]:
             continue
         own, number = bool(step & OWN_SCRATCH), step & (OWN_SCRATCH - 1)
         expect(number < steps, f"a worker computes layer {number} of {steps}")
-        found.append(Task(number, y, x, columns, own))
+        found.append(WorkerTask(number, y, x, columns, own))
     return tuple(found)

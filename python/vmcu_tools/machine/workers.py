@@ -22,7 +22,7 @@ from ..graph import Tensor
 from ..ops import Layer, ProgramLayer
 from ..plan.plan import Plan, pool_scratch
 from ..plan.schedule import in_one_piece
-from ..plan.workers import WORKERS, Entry, Task, Team, Wait
+from ..plan.workers import WORKERS, Entry, Team, Wait, WorkerTask
 from .events import Called
 
 NOBODY = -1
@@ -58,8 +58,8 @@ class _TeamReplay:
         self.written = np.zeros(size, np.int32)
         self.read = np.zeros((WORKERS, size), np.int32)
         self.known, self.done = [0] * WORKERS, [0] * WORKERS
-        self.tasks = [[one for one in its if isinstance(one, Task)] for its in team.entries]
-        self.last_turn: dict[int, tuple[int, int, Task]] = {}
+        self.tasks = [[one for one in its if isinstance(one, WorkerTask)] for its in team.entries]
+        self.last_turn: dict[int, tuple[int, int, WorkerTask]] = {}
 
     def run(self) -> None:
         self._check_coverage()
@@ -119,7 +119,7 @@ class _TeamReplay:
         self._compute(worker, entry, self.layers[entry.step])
         return True
 
-    def _compute(self, worker: int, task: Task, layer: Layer[Any]) -> None:
+    def _compute(self, worker: int, task: WorkerTask, layer: Layer[Any]) -> None:
         who = self._who(task)
         self._check_turn(worker, task, layer)
         spans = [
@@ -152,7 +152,7 @@ class _TeamReplay:
         self._note_write(worker, task, where)
         self._own(layer.out, y, start, stop)
 
-    def _check_turn(self, worker: int, task: Task, layer: Layer[Any]) -> None:
+    def _check_turn(self, worker: int, task: WorkerTask, layer: Layer[Any]) -> None:
         """Calls of a layer that may keep data come one behind the other."""
         if is_free(layer):
             return
@@ -169,7 +169,7 @@ class _TeamReplay:
         self.last_turn[task.step] = worker, self.done[worker], task
 
     @staticmethod
-    def _columns(layer: Layer[Any], index: int, task: Task) -> tuple[int, int]:
+    def _columns(layer: Layer[Any], index: int, task: WorkerTask) -> tuple[int, int]:
         """The columns of an input that a task reads."""
         width = layer.ins[index].shape[1]
         if not layer.by_columns:
@@ -177,7 +177,7 @@ class _TeamReplay:
         span = layer.reach(index).span(1, task.x, task.x + task.columns - 1, width)
         return span.start, span.stop
 
-    def _take_scratch(self, worker: int, task: Task, layer: Layer[Any]) -> None:
+    def _take_scratch(self, worker: int, task: WorkerTask, layer: Layer[Any]) -> None:
         size, step = pool_scratch(layer), self.plan.steps[task.step]
         if task.own_scratch:
             able = worker > 0 and is_free(layer) and not layer.addressed
@@ -198,7 +198,7 @@ class _TeamReplay:
         self.owner[where] = number
 
     def _check_order(
-        self, task: Task, layer: Layer[Any], spans: Sequence[tuple[int, int, int, int]]
+        self, task: WorkerTask, layer: Layer[Any], spans: Sequence[tuple[int, int, int, int]]
     ) -> None:
         """A task that writes bytes of its own input writes each after its last read."""
         y, x, columns = task.y, task.x, task.columns
@@ -220,7 +220,7 @@ class _TeamReplay:
 
     @staticmethod
     def _ticks(
-        task: Task, layer: Layer[Any], index: int, row: int
+        task: WorkerTask, layer: Layer[Any], index: int, row: int
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         """When a call reads each byte of a row of an input, and writes each of its output."""
         if isinstance(layer, ProgramLayer) or layer.columns < layer.width:
@@ -229,13 +229,13 @@ class _TeamReplay:
         begins = layer.turn(task.y) * layer.ticks_per_row
         return layer.last_reads(index)[row] - begins, layer.writes()[task.y] - begins
 
-    def _note_read(self, worker: int, task: Task, where: np.ndarray) -> None:
+    def _note_read(self, worker: int, task: WorkerTask, where: np.ndarray) -> None:
         other = 1 - worker
         unordered = (self.writer[where] == other) & (self.written[where] > self.known[worker])
         self._refuse(unordered, where, worker, task, self.written)
         self.read[worker][where] = self.done[worker]
 
-    def _note_write(self, worker: int, task: Task, where: np.ndarray) -> None:
+    def _note_write(self, worker: int, task: WorkerTask, where: np.ndarray) -> None:
         other = 1 - worker
         unordered = (self.writer[where] == other) & (self.written[where] > self.known[worker])
         self._refuse(unordered, where, worker, task, self.written)
@@ -244,7 +244,12 @@ class _TeamReplay:
         self.writer[where], self.written[where] = worker, self.done[worker]
 
     def _refuse(
-        self, unordered: np.ndarray, where: np.ndarray, worker: int, task: Task, by: np.ndarray
+        self,
+        unordered: np.ndarray,
+        where: np.ndarray,
+        worker: int,
+        task: WorkerTask,
+        by: np.ndarray,
     ) -> None:
         if not unordered.any():
             return
@@ -298,6 +303,6 @@ class _TeamReplay:
 
         return places
 
-    def _who(self, task: Task) -> str:
+    def _who(self, task: WorkerTask) -> str:
         name = self.plan.steps[task.step].node.name
         return f"step '{name}', row {task.y}, columns {task.x} to {task.x + task.columns - 1}"

@@ -19,7 +19,7 @@ WAIT = 2**16 - 1
 ENTRY_WORDS = 4
 
 
-class Task(NamedTuple):
+class WorkerTask(NamedTuple):
     """Columns [x, x + columns) of row y of the output of step `step` of the plan. own_scratch: the
     kernel works in the second worker's scratch, not in the step's."""
 
@@ -36,24 +36,24 @@ class Wait(NamedTuple):
     tasks: int
 
 
-Entry = Task | Wait
+Entry = WorkerTask | Wait
 
 
 @dataclass(frozen=True, eq=False)
 class Team:
     """The entries of each worker, in order. scratch_bytes: the second worker's scratch, beside the
-    pool. busy: estimated cycles of each worker's tasks; cycles: those of an inference, waits
-    included; alone: those of one worker."""
+    pool. spans: by worker, the estimated cycles at which each of its tasks begins and ends; cycles:
+    those of an inference; alone: those of one worker."""
 
     entries: tuple[tuple[Entry, ...], ...]
     scratch_bytes: int
-    busy: tuple[float, ...] = ()
+    spans: tuple[tuple[tuple[float, float], ...], ...] = ()
     cycles: float = 0.0
     alone: float = 0.0
 
     def count(self, worker: int) -> int:
         """Counts the tasks of a worker."""
-        return sum(isinstance(one, Task) for one in self.entries[worker])
+        return sum(isinstance(one, WorkerTask) for one in self.entries[worker])
 
     @property
     def waits(self) -> tuple[int, ...]:

@@ -212,7 +212,6 @@ EXCLUSIONS = (
             "rotate": "the second worker's scratch does not move",
             "memory": "workers share one pool",
             "external_weights": "a worker would need the weights of two stages",
-            "online": "devices plan for one worker",
             "pareto": _NO_PLAN,
         },
     ),

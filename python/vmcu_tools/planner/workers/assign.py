@@ -8,17 +8,17 @@ import heapq
 from collections.abc import Iterator, Sequence
 
 from ...plan.workers import WORKERS, Entry, Team, Wait
-from .pieces import Piece
+from .pieces import CallPiece
 
 
-def assigned(all_pieces: Sequence[Piece], behind: Sequence[int], scratch_bytes: int) -> Team:
+def assigned(all_pieces: Sequence[CallPiece], behind: Sequence[int], scratch_bytes: int) -> Team:
     """Assigns pieces to workers. behind: as dependencies() returns them; scratch_bytes: of the
     second worker, which computes nothing that needs more."""
     return _Assignment(all_pieces, behind, scratch_bytes).team()
 
 
 class _Assignment:
-    def __init__(self, all_pieces: Sequence[Piece], behind: Sequence[int], scratch_bytes: int):
+    def __init__(self, all_pieces: Sequence[CallPiece], behind: Sequence[int], scratch_bytes: int):
         self.pieces, self.scratch_bytes = all_pieces, scratch_bytes
         self.first = [piece.scratch_bytes > scratch_bytes for piece in all_pieces]
         self.behind = [list(_bits(one)) for one in behind]
@@ -33,13 +33,14 @@ class _Assignment:
         self.worker = [0] * len(all_pieces)
         self.place = [0] * len(all_pieces)
         self.lists: tuple[list[int], ...] = tuple([] for _ in range(WORKERS))
+        self.spans: tuple[list[tuple[float, float]], ...] = tuple([] for _ in range(WORKERS))
         self.cycles = 0.0
 
     def team(self) -> Team:
         self._simulate()
         entries = tuple(self._entries(worker) for worker in range(WORKERS))
-        busy = tuple(sum(self.pieces[n].cycles for n in its) for its in self.lists)
-        return Team(entries, self.scratch_bytes, busy, self.cycles)
+        spans = tuple(tuple(its) for its in self.spans)
+        return Team(entries, self.scratch_bytes, spans, self.cycles)
 
     def _simulate(self) -> None:
         """Goes through an inference from one end of a piece to the next."""
@@ -57,7 +58,9 @@ class _Assignment:
                 idle.remove(worker)
                 self.worker[number], self.place[number] = worker, len(self.lists[worker])
                 self.lists[worker].append(number)
-                heapq.heappush(running, (self.cycles + self.pieces[number].cycles, number))
+                end = self.cycles + self.pieces[number].cycles
+                self.spans[worker].append((self.cycles, end))
+                heapq.heappush(running, (end, number))
             self.cycles, number = heapq.heappop(running)
             idle.add(self.worker[number])
             for one in self.ahead[number]:

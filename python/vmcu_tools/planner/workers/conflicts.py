@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .pieces import Kind, Piece
+from .pieces import CallPiece, Kind
 
 
-def dependencies(all_pieces: Sequence[Piece]) -> list[int]:
+def dependencies(all_pieces: Sequence[CallPiece]) -> list[int]:
     """Returns for each piece those before it that it has to come behind, as a set of bits, without
     those that others imply.
 

@@ -15,7 +15,7 @@ from ...machine.events import planned_calls
 from ...machine.workers import is_free
 from ...plan.plan import Plan, Step, pool_scratch
 from ...plan.schedule import Call, in_one_piece, operand, pieces
-from ...plan.workers import Task
+from ...plan.workers import WorkerTask
 
 # Cycles of a task beside its kernel: the list's entry, the count, a wait in some of them.
 TASK_CYCLES = 60.0
@@ -30,7 +30,7 @@ class Kind(enum.Enum):
     SCRATCH = enum.auto()
 
 
-class Access(NamedTuple):
+class PoolAccess(NamedTuple):
     """Pool bytes [start, stop)."""
 
     kind: Kind
@@ -39,7 +39,7 @@ class Access(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cut:
+class CallCut:
     """Cuts calls into up to `parts` pieces, unless their cycles are more than `limit` times the
     call's."""
 
@@ -48,19 +48,19 @@ class Cut:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class CallPiece:
     """A task with its estimated cycles and its accesses, reads first. in_turn: it comes behind the
     step's piece before. scratch_bytes: of scratch that each worker has to have; 0 if it needs none,
     or no other than the step's."""
 
-    task: Task
+    task: WorkerTask
     cycles: float
-    accesses: tuple[Access, ...]
+    accesses: tuple[PoolAccess, ...]
     in_turn: bool
     scratch_bytes: int
 
 
-def pieces_of(plan: Plan, how: Cut) -> list[Piece]:
+def pieces_of(plan: Plan, how: CallCut) -> list[CallPiece]:
     """The calls of an inference in the plan's order, in pieces."""
     numbers = {id(step): number for number, step in enumerate(plan.steps)}
     cutters = [_Cutter(plan, n, step, how) for n, step in enumerate(plan.steps)]
@@ -76,7 +76,7 @@ def pieces_of(plan: Plan, how: Cut) -> list[Piece]:
 class _Cutter:
     """Cuts the calls of a step."""
 
-    def __init__(self, plan: Plan, number: int, step: Step, how: Cut):
+    def __init__(self, plan: Plan, number: int, step: Step, how: CallCut):
         self.plan, self.number, self.step = plan, number, step
         self.layer = layer = step.bind(plan.graph)
         self.free = is_free(layer)
@@ -123,10 +123,10 @@ class _Cutter:
         (borders,) = (before[:-1] < behind[1:]).nonzero()
         return [int(one) + 1 for one in borders if one + 1 >= layer.fewest]
 
-    def piece(self, call: Call) -> Piece:
-        layer, task = self.layer, Task(self.number, call.y, call.x, call.columns)
+    def piece(self, call: Call) -> CallPiece:
+        layer, task = self.layer, WorkerTask(self.number, call.y, call.x, call.columns)
         accesses = [
-            Access(Kind.READ, *span)
+            PoolAccess(Kind.READ, *span)
             for index, tensor in enumerate(layer.ins)
             for span in self._read(call, index, tensor)
         ]
@@ -135,14 +135,14 @@ class _Cutter:
             written = _spans(self.plan, layer.out, 0, 0, layer.out.shape[1]) if last else ()
         else:
             written = _spans(self.plan, layer.out, call.y, call.x, call.x + call.columns)
-        accesses += [Access(Kind.WRITE, *span) for span in written]
+        accesses += [PoolAccess(Kind.WRITE, *span) for span in written]
         if self.needed:
             kind = Kind.SCRATCH if self.shared else Kind.WRITE
             stop = self.step.scratch + self.needed
-            accesses.append(Access(kind, self.step.scratch, stop))
+            accesses.append(PoolAccess(kind, self.step.scratch, stop))
         cycles = self._cycles(call.columns)
         needed = self.needed if self.shared else 0
-        return Piece(task, cycles, tuple(accesses), not self.free, needed)
+        return CallPiece(task, cycles, tuple(accesses), not self.free, needed)
 
     def _cycles(self, columns: int) -> float:
         """Estimates the cycles of a call of so many columns."""

@@ -12,7 +12,7 @@ from ...plan.plan import Plan
 from ...plan.workers import OWN_SCRATCH
 from .assign import assigned
 from .conflicts import dependencies
-from .pieces import Cut, Piece, pieces_of
+from .pieces import CallCut, CallPiece, pieces_of
 from .slack import is_sound, slackened
 
 # The most bytes of the second worker's scratch and of longer ring buffers, of the pool's.
@@ -21,7 +21,7 @@ MORE_RAM = 0.1
 NEAR_HALF = 0.53
 # By how much a plan has to be better for its bytes.
 LEAST_GAIN = 0.02
-CUTS = (Cut(2, 1.1), Cut(4, 1.2))
+CUTS = (CallCut(2, 1.1), CallCut(4, 1.2))
 # Longer ring buffers that are tried.
 LONGER_RINGS = 6
 MOST_TASKS = 2**16 - 1
@@ -35,13 +35,26 @@ def share(plan: Plan, ram: int | None = None) -> Plan:
     most = int(MORE_RAM * plan.pool_bytes)
     if ram is not None:
         most = min(most, ram - plan.pool_bytes)
-    alone = sum(piece.cycles for piece in pieces_of(plan, Cut(1)))
+    alone = sum(piece.cycles for piece in pieces_of(plan, CallCut(1)))
     search = _Search(plan, alone, most)
     search.run()
     if search.best is None:
         reason = f"an inference has more than {MOST_TASKS:,} calls"
         raise UserError(Problem(reason, "leave out --workers", plan.graph.origin))
-    return search.best
+    return replace(search.best, notes=(*search.best.notes, _note(search)))
+
+
+def _note(search: _Search) -> str:
+    team = None if search.best is None else search.best.team
+    assert team is not None
+    if not team.count(1):
+        return "Worker 0 computes all layers: no other share is faster."
+    more = search.best.ram_bytes - search.plan.pool_bytes if search.best else 0
+    share = team.cycles / team.alone
+    return (
+        f"Two workers need {share:.0%} of the cycles of one (estimate) and {more:,} more bytes of "
+        f"RAM, {team.scratch_bytes:,} of them as scratch of worker 1."
+    )
 
 
 @dataclass
@@ -54,7 +67,7 @@ class _Search:
     most: int
     best: Plan | None = None
     cycles: float = math.inf
-    cut: Cut = CUTS[0]
+    cut: CallCut = CUTS[0]
 
     def run(self) -> None:
         """Tries cuts, then longer ring buffers."""
@@ -71,14 +84,14 @@ class _Search:
             else:
                 break
 
-    def _scratch(self, all_pieces: Sequence[Piece]) -> list[int]:
+    def _scratch(self, all_pieces: Sequence[CallPiece]) -> list[int]:
         """Bytes of the second worker's scratch: none, and as many as there is room for."""
         team = None if self.best is None else self.best.team
         if team is not None and team.scratch_bytes:
             return [team.scratch_bytes]
         return [0, max(n for n in {p.scratch_bytes for p in all_pieces} if n <= self.most)]
 
-    def _try(self, plan: Plan, cut: Cut) -> bool:
+    def _try(self, plan: Plan, cut: CallCut) -> bool:
         """Keeps the plan if it is the best so far."""
         all_pieces = pieces_of(plan, cut)
         if len(all_pieces) > MOST_TASKS:
