@@ -104,7 +104,10 @@ class _Assignment:
 
 def _bits(mask: int) -> Iterator[int]:
     """The numbers in a set of bits, ascending."""
+    number = -1
     while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+        # What is left of a large set is small.
+        low = (mask & -mask).bit_length()
+        mask >>= low
+        number += low
+        yield number

@@ -24,10 +24,11 @@ def dependencies(all_pieces: Sequence[CallPiece]) -> list[int]:
         mine, needed = 1 << number, 0
         for kind, start, stop in piece.accesses:
             for cell in range(cell_at[start], cell_at[stop]):
-                if kind is kinds[cell] and kind is not Kind.WRITE:
-                    epoch[cell] |= mine
+                if kind is Kind.WRITE or kind is not kinds[cell]:
+                    before[cell], kinds[cell] = epoch[cell], kind
+                    epoch[cell] = mine
                 else:
-                    before[cell], epoch[cell], kinds[cell] = epoch[cell], mine, kind
+                    epoch[cell] |= mine
                 needed |= before[cell]
         step = piece.task.step
         if piece.in_turn and step in last_of:

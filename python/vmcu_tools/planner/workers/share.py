@@ -22,8 +22,8 @@ NEAR_HALF = 0.53
 # By how much a plan has to be better for its bytes.
 LEAST_GAIN = 0.02
 CUTS = (CallCut(2, 1.1), CallCut(4, 1.2))
-# Longer ring buffers that are tried.
-LONGER_RINGS = 6
+# Pieces of all plans that are tried, after which the search ends: some seconds.
+MOST_PIECES = 16_000
 MOST_TASKS = 2**16 - 1
 
 
@@ -59,30 +59,34 @@ def _note(search: _Search) -> str:
 
 @dataclass
 class _Search:
-    """alone: cycles of one worker; most: bytes of RAM beyond the plan's pool; cycles: of the best
-    plan, which has its calls cut as `cut` says."""
+    """alone: cycles of one worker; most: bytes of RAM beyond the plan's pool; cut: that of the best
+    plan; tried: pieces of all plans."""
 
     plan: Plan
     alone: float
     most: int
     best: Plan | None = None
-    cycles: float = math.inf
     cut: CallCut = CUTS[0]
+    tried: int = 0
 
     def run(self) -> None:
         """Tries cuts, then longer ring buffers."""
         for cut in CUTS:
-            if self.cycles > NEAR_HALF * self.alone and self._try(self.plan, cut):
+            if not self._is_done and self._try((self.plan,), cut):
                 self.cut = cut
-        tries = LONGER_RINGS
-        while self.best is not None and self.cycles > NEAR_HALF * self.alone and tries:
+        while self.best is not None and not self._is_done:
             left = self.plan.pool_bytes + self.most - self.best.ram_bytes
-            for longer in slackened(self.best, left):
-                tries -= 1
-                if self._try(longer, self.cut) or not tries:
-                    break
-            else:
+            if not any(self._try(longer, self.cut) for longer in slackened(self.best, left)):
                 break
+
+    @staticmethod
+    def _cycles(plan: Plan) -> float:
+        assert plan.team is not None
+        return plan.team.cycles
+
+    @property
+    def _is_done(self) -> bool:
+        return self.best is not None and self._cycles(self.best) <= NEAR_HALF * self.alone
 
     def _scratch(self, all_pieces: Sequence[CallPiece]) -> list[int]:
         """Bytes of the second worker's scratch: none, and as many as there is room for."""
@@ -91,22 +95,36 @@ class _Search:
             return [team.scratch_bytes]
         return [0, max(n for n in {p.scratch_bytes for p in all_pieces} if n <= self.most)]
 
-    def _try(self, plan: Plan, cut: CallCut) -> bool:
-        """Keeps the plan if it is the best so far."""
+    def _try(self, plans: Sequence[Plan], cut: CallCut) -> bool:
+        """Keeps the first of some plans that loses no byte, if it is the best so far. The plans
+        differ in addresses alone."""
+        for plan in plans:
+            faster = self._faster(plan, cut)
+            if faster is None:
+                return False
+            if plan is self.plan or is_sound(plan):
+                self.best = faster
+                return True
+        return False
+
+    def _faster(self, plan: Plan, cut: CallCut) -> Plan | None:
+        """The plan with its team, if that is the fastest so far and worth its bytes."""
+        if self.tried > MOST_PIECES:
+            return None
         all_pieces = pieces_of(plan, cut)
+        self.tried += len(all_pieces)
         if len(all_pieces) > MOST_TASKS:
-            return False
-        behind = dependencies(all_pieces)
-        is_better = False
+            return None
+        behind, best = dependencies(all_pieces), self.best
         for scratch in self._scratch(all_pieces):
             team = assigned(all_pieces, behind, scratch)
             shared = replace(plan, team=replace(team, alone=self.alone))
-            limit = self.cycles
-            if self.best is not None and shared.ram_bytes > self.best.ram_bytes:
+            limit = math.inf if best is None else self._cycles(best)
+            if best is not None and shared.ram_bytes > best.ram_bytes:
                 limit -= LEAST_GAIN * self.alone
-            if team.cycles < limit and (plan is self.plan or is_sound(plan)):
-                self.best, self.cycles, is_better = shared, team.cycles, True
-        return is_better
+            if team.cycles < limit:
+                best = shared
+        return None if best is self.best else best
 
 
 def _check(plan: Plan) -> None:

@@ -14,10 +14,10 @@ from ...plan.plan import Placement, Plan, Step
 Ring = tuple[int, int]
 
 
-def slackened(plan: Plan, most: int) -> Iterator[Plan]:
+def slackened(plan: Plan, most: int) -> Iterator[tuple[Plan, ...]]:
     """The plan with one of its ring buffers longer by the columns of a call, or by a row, in at
-    most `most` bytes more; some may lose bytes. The pool's last rings come first: they
-    are those of a stage's last layers."""
+    most `most` bytes more, in two ways: one or both may lose bytes. The pool's last rings come
+    first: they are those of a stage's last layers."""
     for ring in sorted(_rings(plan), reverse=True):
         yield from _longer(plan, ring, most)
 
@@ -28,7 +28,7 @@ def _rings(plan: Plan) -> set[Ring]:
     return {(p.base, p.ring) for n, p in plan.placements.items() if p.ring < tensors[n].bytes}
 
 
-def _longer(plan: Plan, ring: Ring, most: int) -> Iterator[Plan]:
+def _longer(plan: Plan, ring: Ring, most: int) -> Iterator[tuple[Plan, ...]]:
     names = [name for name, p in plan.placements.items() if (p.base, p.ring) == ring]
     tensor = plan.graph.tensors[names[0]]
     columns = [s.columns or tensor.shape[1] for s in plan.steps if s.node.outputs[0] in names]
@@ -38,8 +38,8 @@ def _longer(plan: Plan, ring: Ring, most: int) -> Iterator[Plan]:
     sizes = {size for size in sizes if size <= most and size % tensor.shape[2] == 0}
     for size in sorted(sizes):
         # Bytes behind the ring's start move, or those behind its end.
-        for place in (ring[0] + 1, ring[0] + ring[1]):
-            yield _moved(plan, ring, place % plan.pool_bytes, size)
+        places = (ring[0] + 1, ring[0] + ring[1])
+        yield tuple(_moved(plan, ring, place % plan.pool_bytes, size) for place in places)
 
 
 def _moved(plan: Plan, ring: Ring, place: int, size: int) -> Plan:
