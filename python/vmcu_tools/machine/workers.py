@@ -90,19 +90,22 @@ class _TeamReplay:
         numbers = {id(step): number for number, step in enumerate(self.plan.steps)}
         wanted = [np.zeros((layer.height, layer.width), np.int16) for layer in self.layers]
         there = [one.copy() for one in wanted]
+        whole = set[WorkerTask]()
         for stage in self.calls:
             for step, _, call in stage:
                 if step is None:
                     raise PlanError("workers cannot share a streamed input")
-                wanted[numbers[id(step)]][call.y, call.x : call.x + call.columns] += 1
+                number = numbers[id(step)]
+                wanted[number][call.y, call.x : call.x + call.columns] += 1
+                whole.add(WorkerTask(number, call.y, call.x, call.columns))
         for task in (one for its in self.tasks for one in its):
             fits = task.step < len(self.layers)
             layer = self.layers[task.step] if fits else None
             if layer is None or task.y >= layer.height or task.x + task.columns > layer.width:
                 raise PlanError(f"there is no {task}")
-            whole = task.x == 0 and task.columns == layer.width
-            if task.columns < 1 or not (whole or layer.by_columns):
-                raise PlanError(f"{self._who(task)}: its kernel computes whole rows")
+            known = task._replace(own_scratch=False) in whole
+            if task.columns < 1 or not (known or layer.by_columns):
+                raise PlanError(f"{self._who(task)}: its kernel computes whole calls")
             there[task.step][task.y, task.x : task.x + task.columns] += 1
         for layer, one, other in zip(self.layers, wanted, there, strict=True):
             if not np.array_equal(one, other):
@@ -131,11 +134,10 @@ class _TeamReplay:
         ]
         for index, y, start, stop in spans:
             tensor = layer.ins[index]
-            where = self._check_there(tensor, y, start, stop, who)
-            if (
-                not (layer.by_columns and index not in in_one_piece(layer))
-                and (np.diff(where) != 1).any()
-            ):
+            is_read = functools.partial(self._is_read, task, layer, index, y, start, stop)
+            where = self._check_there(tensor, y, start, stop, who, is_read)
+            may_split = layer.by_columns and index not in in_one_piece(layer)
+            if not may_split and (np.diff(where) != 1).any():
                 raise PlanError(f"{who} needs row {y} of '{tensor.name}' in one piece")
             self._note_read(worker, task, where)
         self._take_scratch(worker, task, layer)
@@ -168,11 +170,10 @@ class _TeamReplay:
                 )
         self.last_turn[task.step] = worker, self.done[worker], task
 
-    @staticmethod
-    def _columns(layer: Layer[Any], index: int, task: WorkerTask) -> tuple[int, int]:
+    def _columns(self, layer: Layer[Any], index: int, task: WorkerTask) -> tuple[int, int]:
         """The columns of an input that a task reads."""
         width = layer.ins[index].shape[1]
-        if not layer.by_columns:
+        if not layer.by_columns and self.plan.steps[task.step].columns is None:
             return 0, width
         span = layer.reach(index).span(1, task.x, task.x + task.columns - 1, width)
         return span.start, span.stop
@@ -263,12 +264,33 @@ class _TeamReplay:
             f"{self._who(other)} on worker {1 - worker} are not ordered by a wait"
         )
 
-    def _check_there(self, tensor: Tensor, y: int, start: int, stop: int, who: str) -> np.ndarray:
-        """Returns the pool bytes of columns of a row, all of which have to be the tensor's."""
+    def _is_read(
+        self, task: WorkerTask, layer: Layer[Any], index: int, row: int, start: int, stop: int
+    ) -> np.ndarray:
+        """Whether a task reads each byte of columns of a row: strides may pass over some."""
+        ticks = self._ticks(task, layer, index, row)[0]
+        if ticks is None:
+            return np.array(True)
+        is_read: np.ndarray = ticks[start:stop].ravel() >= 0
+        return is_read
+
+    def _check_there(
+        self,
+        tensor: Tensor,
+        y: int,
+        start: int,
+        stop: int,
+        who: str,
+        is_needed: Callable[[], np.ndarray] | None = None,
+    ) -> np.ndarray:
+        """Returns the pool bytes of columns of a row, which have to be the tensor's if they are
+        needed."""
         where = self._where(tensor, y, start, stop)
         first = (y * tensor.shape[1] + start) * tensor.shape[2]
         expected = np.arange(first, first + where.size)
         lost = (self.owner[where] != self.ids[tensor.name]) | (self.index[where] != expected)
+        if lost.any() and is_needed is not None:
+            lost &= is_needed()
         if lost.any():
             at = int(np.argmax(lost))
             raise PlanError(

@@ -156,7 +156,7 @@ class _Cutter:
 
     def _read(self, call: Call, index: int, tensor: Tensor) -> Iterator[tuple[int, int]]:
         layer, columns = self.layer, range(tensor.shape[1])
-        if layer.by_columns:
+        if layer.by_columns or self.step.columns is not None:
             last = call.x + call.columns - 1
             columns = layer.reach(index).span(1, call.x, last, tensor.shape[1])
         for y in layer.input_rows(index, call.y) if columns else ():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -33,9 +34,10 @@ def _longer(plan: Plan, ring: Ring, most: int) -> Iterator[tuple[Plan, ...]]:
     tensor = plan.graph.tensors[names[0]]
     columns = [s.columns or tensor.shape[1] for s in plan.steps if s.node.outputs[0] in names]
     call = tensor.shape[2] * min(columns, default=tensor.shape[1])
-    # Scratch and progress stay aligned.
-    sizes = {-(-size // SCRATCH_ALIGN) * SCRATCH_ALIGN for size in (call, tensor.row_bytes)}
-    sizes = {size for size in sizes if size <= most and size % tensor.shape[2] == 0}
+    # Scratch and progress stay aligned, and no pixel is split.
+    whole = math.lcm(SCRATCH_ALIGN, *(plan.graph.tensors[name].shape[2] for name in names))
+    sizes = {-(-size // whole) * whole for size in (call, tensor.row_bytes)}
+    sizes = {size for size in sizes if size <= most}
     for size in sorted(sizes):
         # Bytes behind the ring's start move, or those behind its end.
         places = (ring[0] + 1, ring[0] + ring[1])
