@@ -182,6 +182,7 @@ EXCLUSIONS = (
             "external_input": "its rows arrive one by one",
             "rotate": "the state must stay at one address",
             "memory": "the state must be in one pool",
+            "workers": "its rows arrive one by one",
             "extra_macs": "a hop computes no row twice",
             "pareto": "a stream has one plan",
             "online": "devices do not plan streams",
@@ -207,7 +208,6 @@ EXCLUSIONS = (
     Exclusion(
         "workers",
         {
-            "hop": "rows arrive one by one",
             "stream_input": "rows arrive one by one",
             "rotate": "the second worker's scratch does not move",
             "memory": "workers share one pool",

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two workers from the command line: what they compute, what they cost, what they refuse."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from builders.networks import SHARED
+from vmcu_tools import load, paths
+from vmcu_tools.cli import main
+from vmcu_tools.planner.options import CompileOptions
+
+from scripts import script
+
+ROOT = paths.root()
+KEYWORD, DIGITS, HELLO, STORYTELLER = (
+    ROOT / "samples" / name / f"{name}.onnx"
+    for name in ("keyword", "digits", "hello", "storyteller")
+)
+PAGE = ROOT / "doc" / "workers.md"
+MISSING = [p for p in ("qemu-system-arm", "arm-none-eabi-gcc") if shutil.which(p) is None]
+needs_qemu = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+REFERENCE = ("mlperf-tiny-kws", "mlperf-tiny-vww", "mlperf-tiny-resnet8", "mcunet-vww-5fps")
+needs_models = pytest.mark.skipif(
+    not all((SHARED / f"{name}.tflite").is_file() for name in REFERENCE),
+    reason="the networks are not there",
+)
+
+
+@pytest.mark.parametrize("target", ["virtual", "host", "host:sanitize"])
+@pytest.mark.parametrize("model", [KEYWORD, DIGITS], ids=lambda path: path.stem)
+def test_each_byte_is_that_of_one_worker(model: Path, target: str) -> None:
+    words = ["verify", str(model), "--workers", "2", "-n", "4", "--on", target]
+    assert main(words) == 0
+
+
+@needs_qemu
+def test_workers_are_counted(tmp_path: Path) -> None:
+    """Both take turns on one core; together they do the work of one."""
+    counts = []
+    for workers in (1, 2):
+        file = tmp_path / f"{workers}.json"
+        assert main(["bench", str(KEYWORD), "--workers", str(workers), "--json", str(file)]) == 0
+        counts.append(json.loads(file.read_text()))
+    one, two = counts
+    assert one["workers"] == []
+    each = [worker["instructions"] for worker in two["workers"]]
+    assert sum(each) == two["instructions"]
+    assert 0.98 < sum(each) / one["instructions"] < 1.08
+    assert max(each) < 0.7 * one["instructions"]
+    assert all(worker["tasks"] and worker["waits"] for worker in two["workers"])
+
+
+@needs_models
+@pytest.mark.parametrize("name", REFERENCE)
+def test_reference_networks_are_shared_in_halves(name: str) -> None:
+    """At most 0.58 of the cycles with all waits, in at most a tenth more RAM."""
+    path = SHARED / f"{name}.tflite"
+    one, two = (load(path).plan(workers=workers).plan for workers in (1, 2))
+    assert two.team is not None and one.team is None
+    assert two.ram_bytes <= 1.1 * one.ram_bytes
+    assert two.team.cycles <= 0.58 * two.team.alone
+
+
+@needs_qemu
+def test_the_page_has_the_figures_of_now() -> None:
+    """The rows of the samples; those of other networks are in test_tables_again.py."""
+    page = script("workers", "benchmarks/workers/run.py")
+    text = PAGE.read_text(encoding="utf-8")
+    for row in page.workers(SHARED, page.OWN).rows:
+        assert f"| {' | '.join(row)} |" in text, f"{page.command('')} --write doc/workers.md"
+
+
+def test_the_picture_is_that_of_the_plan() -> None:
+    page = script("workers", "benchmarks/workers/run.py")
+    drawn = page.picture(page.planned(page.DRAWN, 2))
+    assert drawn == page.PICTURE.read_text(encoding="utf-8")
+    assert drawn.count("<rect") == sum(
+        page.planned(page.DRAWN, 2).team.count(worker) for worker in (0, 1)
+    )
+
+
+def test_one_worker_changes_nothing() -> None:
+    """The files are those of a build that knows of no workers."""
+    files = [load(DIGITS).plan(**given).emitted.files for given in ({}, {"workers": 1})]
+    assert files[0] == files[1]
+    assert "workers.h" not in files[0]["digits.c"]
+
+
+def test_a_network_of_dense_layers_stays_on_one_worker(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", str(HELLO), "--workers", "2"]) == 0
+    assert "Worker 0 computes all layers" in " ".join(capsys.readouterr().out.split())
+    assert main(["verify", str(HELLO), "--workers", "2", "-n", "2", "--on", "host"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            ["build", str(STORYTELLER), "--workers", "2"],
+            "a model that keeps state cannot be combined with --workers",
+        ),
+        (["build", str(DIGITS), "--workers", "2", "--format", "container"], "a container has no"),
+        (["verify", str(DIGITS), "--workers", "2", "--on", "host+container"], "does not run two"),
+        (["build", str(DIGITS), "--workers", "2", "--ram", "1K"], "does not fit"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_workers_cannot_share(
+    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 1
+    said = capsys.readouterr().err
+    assert reason in said and "hint: " in said
+
+
+def test_a_limit_of_ram_holds_for_scratch() -> None:
+    for ram in (2604, 2620, 2700, 4000):
+        plan = load(DIGITS).plan(workers=2, ram=ram).plan
+        assert plan.ram_bytes <= ram
+    assert CompileOptions(workers=2).given() == {"workers"}
