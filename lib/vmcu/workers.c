@@ -177,10 +177,11 @@ int vmcu_worker_step(struct vmcu_team_context *own, unsigned int worker)
 
 int vmcu_worker_run(struct vmcu_team_context *own, unsigned int worker)
 {
-	int err;
+	int err = vmcu_worker_step(own, worker);
 
-	while ((err = vmcu_worker_step(own, worker)) > 0) {
+	while (err > 0) {
 		VMCU_RELAX();
+		err = vmcu_worker_step(own, worker);
 	}
 	return err;
 }

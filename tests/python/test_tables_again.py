@@ -103,6 +103,12 @@ class Again:
     without: Sequence[str] = TIMED
 
 
+def workers() -> Table:
+    """The row that is planned and counted fastest; test_two_workers.py has those of the samples."""
+    page = script("workers", "benchmarks/workers/run.py")
+    return page.workers(SHARED, ["mlperf-tiny-kws"])  # type: ignore[no-any-return]
+
+
 COMPUTED = {
     "cores/bytewise": Again(lambda: cores("bytewise"), emulated=True, some=True),
     "cores/groups": Again(lambda: cores("groups"), emulated=True, some=True),
@@ -121,6 +127,7 @@ COMPUTED = {
     "public-models/public": Again(lambda: script("public", "benchmarks/public/run.py").public()),
     "models/floats": Again(lambda: script("floats", "benchmarks/floats/run.py").floats()),
     "models/widths": Again(widths, without=("output, dB", "accuracy")),
+    "workers/workers": Again(workers, TINY[1:2], emulated=True, some=True),
     "results/channels": Again(lambda: figures.channels(["S3", "S7"]), some=True),
     "results/fronts": Again(fronts, [VWW, IMAGENET], emulated=True, some=True),
     "results/images": Again(lambda: figures.images(["S3"]), some=True),

@@ -3,7 +3,7 @@
 
 The lists and their waits say which tasks are ordered, whatever the speed of each worker. Each pool
 byte knows who wrote it last and who has read it since. Two accesses of which one writes must be
-ordered (Mattern, Virtual time and global states of distributed systems, 1989); with two workers a
+ordered (Virtual time and global states of distributed systems, 1989); with two workers a
 clock is the number of the other's tasks that a worker knows to be done. All orders that the waits
 allow then give the bytes of this one, and in this one each byte that a task reads is the one that
 its producer wrote.

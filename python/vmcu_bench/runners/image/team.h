@@ -54,11 +54,12 @@ static int start_second(void)
 /* The calls of both alternate, which vmcu_bench/cycles/model.py takes for granted. */
 static int invoke(struct vmcu_context *ctx)
 {
-	int err;
+	int err = vmcu_worker_step(&team, 0U);
 
 	(void)ctx;
-	while ((err = vmcu_worker_step(&team, 0U)) > 0) {
+	while (err > 0) {
 		(void)vmcu_worker_step(&team, 1U);
+		err = vmcu_worker_step(&team, 0U);
 	}
 	return err;
 }
