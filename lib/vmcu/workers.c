@@ -167,7 +167,7 @@ static int step_first(const struct vmcu_team_context *own)
 	return err;
 }
 
-int vmcu_worker_step(struct vmcu_team_context *own, unsigned int worker)
+int vmcu_team_step(struct vmcu_team_context *own, unsigned int worker)
 {
 	if (own == NULL || own->ctx == NULL || worker >= VMCU_WORKERS) {
 		return -EINVAL;
@@ -175,13 +175,13 @@ int vmcu_worker_step(struct vmcu_team_context *own, unsigned int worker)
 	return (worker == 0U) ? step_first(own) : step_second(own);
 }
 
-int vmcu_worker_run(struct vmcu_team_context *own, unsigned int worker)
+int vmcu_team_run(struct vmcu_team_context *own, unsigned int worker)
 {
-	int err = vmcu_worker_step(own, worker);
+	int err = vmcu_team_step(own, worker);
 
 	while (err > 0) {
 		VMCU_RELAX();
-		err = vmcu_worker_step(own, worker);
+		err = vmcu_team_step(own, worker);
 	}
 	return err;
 }

@@ -37,7 +37,7 @@ ARENA, GUARD_BYTES = "arena", 64
 CONTAINER = "image_container"
 OLDEST_API = 1
 # The calls that an inference is made of.
-ENTRIES = ("vmcu_invoke", "vmcu_push_row", "vmcu_worker_step")
+ENTRIES = ("vmcu_invoke", "vmcu_push_row", "vmcu_team_step")
 
 # Messages of QEMU.
 NO_PLUGINS = re.compile(r"plugin interface not enabled|-plugin: invalid option")

@@ -10,7 +10,7 @@ from .structs import TEAM
 
 
 def worker_words(entries: Sequence[Entry]) -> list[str]:
-    """The list of a worker as vmcu_worker_run() reads it: ENTRY_WORDS uint16_t an entry."""
+    """The list of a worker as vmcu_team_run() reads it: ENTRY_WORDS uint16_t an entry."""
     words: list[int] = []
     for entry in entries:
         if isinstance(entry, Wait):

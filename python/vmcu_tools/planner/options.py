@@ -96,7 +96,7 @@ class PlanOptions:
     )
     workers: Keyword[int, int] = Keyword(
         1,
-        "share the layers between N cores, 1 or 2, that work in the same pool (vmcu_worker_run); "
+        "share the layers between N cores, 1 or 2, that work in the same pool (vmcu_team_run); "
         "needs up to a tenth more RAM",
         worker_count,
         "N",

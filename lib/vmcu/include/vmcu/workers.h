@@ -108,7 +108,7 @@ int vmcu_team_init(struct vmcu_team_context *own, struct vmcu_context *ctx,
  * @retval -ECANCELED vmcu_cancel() has stopped it (worker 0 only).
  * @retval -EFAULT    VMCU_POOL_GUARD: bytes outside of the pool have changed (worker 0 only).
  */
-int vmcu_worker_run(struct vmcu_team_context *own, unsigned int worker);
+int vmcu_team_run(struct vmcu_team_context *own, unsigned int worker);
 
 /**
  * @brief Does a worker's tasks up to the next one that has to wait, and returns.
@@ -116,9 +116,9 @@ int vmcu_worker_run(struct vmcu_team_context *own, unsigned int worker);
  * For a core that has other work meanwhile, or for both workers in turn on one core.
  *
  * @retval 1 It waits for the other worker; call it again.
- * @return Otherwise as vmcu_worker_run().
+ * @return Otherwise as vmcu_team_run().
  */
-int vmcu_worker_step(struct vmcu_team_context *own, unsigned int worker);
+int vmcu_team_step(struct vmcu_team_context *own, unsigned int worker);
 
 /** @} */
 

@@ -28,7 +28,7 @@ static uint8_t team_scratch[SCRATCH_BYTES_OF(IMAGE_NAME) + 1U]
 
 static void *run_second(void *unused)
 {
-	while (vmcu_worker_run(&team, 1U) == 0) {
+	while (vmcu_team_run(&team, 1U) == 0) {
 	}
 	return unused;
 }
@@ -43,7 +43,7 @@ static int start_second(void)
 static int invoke(struct vmcu_context *ctx)
 {
 	(void)ctx;
-	return vmcu_worker_run(&team, 0U);
+	return vmcu_team_run(&team, 0U);
 }
 #else
 static int start_second(void)
@@ -54,12 +54,12 @@ static int start_second(void)
 /* The calls of both alternate, which vmcu_bench/cycles/model.py takes for granted. */
 static int invoke(struct vmcu_context *ctx)
 {
-	int err = vmcu_worker_step(&team, 0U);
+	int err = vmcu_team_step(&team, 0U);
 
 	(void)ctx;
 	while (err > 0) {
-		(void)vmcu_worker_step(&team, 1U);
-		err = vmcu_worker_step(&team, 0U);
+		(void)vmcu_team_step(&team, 1U);
+		err = vmcu_team_step(&team, 0U);
 	}
 	return err;
 }
