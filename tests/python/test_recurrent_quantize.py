@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import runpy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,9 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_recurrent import Cell
-from drawn import case, seeds
+from drawn import seeds
 from onnx import helper
 from vmcu_bench.oracle import exact_ort
-from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.frontends import load
 from vmcu_tools.passes.rewrite import same_quantisation
@@ -25,7 +23,6 @@ from vmcu_tools.quantize.functions import take_apart
 from vmcu_tools.quantize.loops import closed
 
 ort = pytest.importorskip("onnxruntime")
-ROOT = paths.root()
 KINDS = ("GRU", "LSTM", "RNN")
 
 
@@ -208,14 +205,3 @@ def test_what_is_refused(
     text = capsys.readouterr().err
     assert said in text and "hint: " in text and "float.onnx: cell" in text
     assert not (tmp_path / "int8.onnx").exists()
-
-
-@pytest.mark.parametrize("op", [case(op, slow=op == "GRU") for op in KINDS])
-def test_trained_classifiers(op: str, tmp_path: Path) -> None:
-    """In int8 a point less at most, and each byte ONNX Runtime's."""
-    pytest.importorskip("sklearn")
-    script = runpy.run_path(str(ROOT / "benchmarks" / "recurrent" / "train.py"))
-    whole, int8 = script["compared"](op, tmp_path)
-    assert whole > 0.94 and int8 > whole - 0.01
-    path = tmp_path / f"{op.lower()}-int8.onnx"
-    assert main(["verify", str(path), "-n", "20", "--on", "host"]) == 0
