@@ -6,31 +6,9 @@ from __future__ import annotations
 import re
 import textwrap
 
+from vmcu_tools.kernels.language import ir
 from vmcu_tools.kernels.language.expr import Expr, Name, c_text, substitute
 from vmcu_tools.kernels.language.instruction import WIDTH, Instruction
-from vmcu_tools.kernels.language.ir import (
-    APART,
-    COLUMN,
-    LEFT,
-    TAKEN,
-    Do,
-    Let,
-    Loop,
-    Operand,
-    Params,
-    Point,
-    Program,
-    Ram,
-    RegAlloc,
-    Registers,
-    Rewind,
-    Segments,
-    Spans,
-    Stmt,
-    Stream,
-    Strips,
-    Tile,
-)
 
 HEADER = """\
 /*
@@ -45,26 +23,26 @@ def _row(tensor: int | str) -> str:
     return "out" if tensor == "output" else f"in{tensor}"
 
 
-def argument(operand: Operand) -> str:
+def argument(operand: ir.Operand) -> str:
     """Returns an operand as an argument."""
     match operand:
-        case Registers(name, _):
+        case ir.Registers(name, _):
             return name
-        case Stream(name):
+        case ir.Stream(name):
             return f"&{name}"
-        case Tile():
+        case ir.Tile():
             return "tile"
-        case Params(name):
+        case ir.Params(name):
             return f"&p->{name}"
-        case Ram(moving=str(name)):
+        case ir.Ram(moving=str(name)):
             return f"&{name}"
-        case Ram(guarded=True) if operand.tensor != "output":
+        case ir.Ram(guarded=True) if operand.tensor != "output":
             place = (operand.row, operand.pixel, operand.channel)
             return ", ".join([f"&{_row(operand.tensor)}", *map(c_text, place)])
-        case Ram():
+        case ir.Ram():
             channels = _channels(operand.tensor)
             # These pointers start at the call's first column.
-            pixel = substitute(operand.pixel, {COLUMN.text: 0})
+            pixel = substitute(operand.pixel, {ir.COLUMN.text: 0})
             return c_text(Name(_row(operand.tensor)) + pixel * channels + operand.channel)
     assert isinstance(operand, Expr)
     return c_text(operand)
@@ -74,44 +52,44 @@ def _channels(tensor: int | str) -> Expr:
     return Name("out_c" if tensor == "output" else f"in{tensor}_c")
 
 
-def statement(stmt: Stmt, indent: int) -> list[str]:
+def statement(stmt: ir.Stmt, indent: int) -> list[str]:
     """Lines of C."""
     tab = "\t" * indent
     match stmt:
-        case Do(instruction, operands):
+        case ir.Do(instruction, operands):
             return call(instruction, operands, tab)
-        case RegAlloc(Registers(name, count)):
+        case ir.RegAlloc(ir.Registers(name, count)):
             return [f"{tab}int32_t {name}[{count}];"]
-        case Point(name, ram):
+        case ir.Point(name, ram):
             return wrap(f"{name} = {argument(ram)};", tab, 8)
-        case Rewind(Stream(name)):
+        case ir.Rewind(ir.Stream(name)):
             return [f"{tab}{name} = vmcu_constants(call, p->stream);"]
-        case Loop(by=Do() as made) | Spans(by=Do() as made):
+        case ir.Loop(by=ir.Do() as made) | ir.Spans(by=ir.Do() as made):
             return call(made.instruction, made.operands, tab)
-        case Segments(by=Do() as made) | Strips(by=Do() as made):
+        case ir.Segments(by=ir.Do() as made) | ir.Strips(by=ir.Do() as made):
             return call(made.instruction, made.operands, tab)
-        case Loop():
+        case ir.Loop():
             return [*loop_head(stmt, tab), *block(stmt.body, indent + 1), f"{tab}}}"]
-        case Segments():
+        case ir.Segments():
             return segments(stmt, indent)
-        case Strips():
+        case ir.Strips():
             return strips(stmt, indent)
-        case Spans():
+        case ir.Spans():
             return spans(stmt, indent)
     raise TypeError(stmt)
 
 
-def block(body: tuple[Stmt, ...], indent: int) -> list[str]:
+def block(body: tuple[ir.Stmt, ...], indent: int) -> list[str]:
     """Declarations first, as C99 in Zephyr's style has them, then the statements."""
-    declared = [s for s in body if isinstance(s, RegAlloc)]
-    rest = [s for s in body if not isinstance(s, RegAlloc)]
+    declared = [s for s in body if isinstance(s, ir.RegAlloc)]
+    rest = [s for s in body if not isinstance(s, ir.RegAlloc)]
     lines = [line for s in declared for line in statement(s, indent)]
     if lines and rest:
         lines.append("")
     return lines + [line for s in rest for line in statement(s, indent)]
 
 
-def call(instruction: Instruction, operands: tuple[Operand, ...], tab: str) -> list[str]:
+def call(instruction: Instruction, operands: tuple[ir.Operand, ...], tab: str) -> list[str]:
     text = f"{instruction.symbol}({', '.join(argument(o) for o in operands)});"
     return wrap(text, tab, len(instruction.symbol) + 1)
 
@@ -130,7 +108,7 @@ def wrap(text: str, tab: str, hang: int) -> list[str]:
     return [tab + line.replace("\0", " ") for line in lines]
 
 
-def loop_head(loop: Loop, tab: str) -> list[str]:
+def loop_head(loop: ir.Loop, tab: str) -> list[str]:
     var, stop = loop.var.text, c_text(loop.stop, 1)
     start = "" if loop.start is None else f"{var} = {c_text(loop.start)}"
     if loop.step == 1:
@@ -138,7 +116,7 @@ def loop_head(loop: Loop, tab: str) -> list[str]:
     return [f"{tab}for ({start}; {var} + {loop.step} <= {stop}; {var} += {loop.step}) {{"]
 
 
-def segments(stmt: Segments, indent: int) -> list[str]:
+def segments(stmt: ir.Segments, indent: int) -> list[str]:
     tab, var = "\t" * indent, stmt.var.text
     bodies = [
         block(stmt.fast, indent + (1 if stmt.runs else 2)),
@@ -146,15 +124,15 @@ def segments(stmt: Segments, indent: int) -> list[str]:
     ]
     if any(re.search(rf"\b{var}\b", line) for body in bodies for line in body):
         raise ValueError(f"segments do not count {var}: let a moving pointer follow it")
-    if any(re.search(rf"\b{LEFT.text}\b", line) for line in bodies[1]):
-        head = f"{tab}\t\tconst int32_t {LEFT.text} = vmcu_segment_left(counts, i, {stmt.step});"
+    if any(re.search(rf"\b{ir.LEFT.text}\b", line) for line in bodies[1]):
+        head = f"{tab}\t\tconst int32_t {ir.LEFT.text} = vmcu_segment_left(counts, i, {stmt.step});"
         bodies[1].insert(0, head)
-    if any(re.search(rf"\b{APART.text}\b", line) for line in bodies[1]):
-        bodies[1].insert(0, f"{tab}\t\tconst bool {APART.text} = vmcu_segment_apart(counts);")
+    if any(re.search(rf"\b{ir.APART.text}\b", line) for line in bodies[1]):
+        bodies[1].insert(0, f"{tab}\t\tconst bool {ir.APART.text} = vmcu_segment_apart(counts);")
     lines = [f"{tab}do {{", f"{tab}\tcounts = vmcu_segment(&{stmt.stream.name});"]
     for kind, body in zip(("fast", "exact"), bodies, strict=True):
         if kind == "fast" and stmt.runs:
-            text = f"{tab}\t{TAKEN.text} = vmcu_segment_taken(counts, {stmt.step});"
+            text = f"{tab}\t{ir.TAKEN.text} = vmcu_segment_taken(counts, {stmt.step});"
             lines += [text, *body]
             continue
         head = f"{tab}\tfor (i = vmcu_segment_{kind}(counts); i > 0; i--) {{"
@@ -162,18 +140,18 @@ def segments(stmt: Segments, indent: int) -> list[str]:
     return [*lines, f"{tab}}} while (vmcu_segment_more(counts));"]
 
 
-def strips(stmt: Strips, indent: int) -> list[str]:
+def strips(stmt: ir.Strips, indent: int) -> list[str]:
     tab, var = "\t" * indent, stmt.var.text
     extent, width = c_text(stmt.extent, 1), c_text(stmt.width, 1)
     head = f"{tab}for ({var} = 0; {var} < {extent}; {var} += {width}) {{"
     span = f"{tab}\t{stmt.span.text} = vmcu_min({width}, {extent} - {var});"
-    declared = tuple(s for s in stmt.body if isinstance(s, RegAlloc))
+    declared = tuple(s for s in stmt.body if isinstance(s, ir.RegAlloc))
     rest = tuple(s for s in stmt.body if s not in declared)
     lines = [*block(declared, indent + 1), ""] if declared else []
     return [head, *lines, span, *block(rest, indent + 1), f"{tab}}}"]
 
 
-def spans(stmt: Spans, indent: int) -> list[str]:
+def spans(stmt: ir.Spans, indent: int) -> list[str]:
     tab, var, span = "\t" * indent, stmt.var.text, stmt.span.text
     extent, widest = c_text(stmt.extent, 1), stmt.widths[0]
     halves = tuple(widest >> i for i in range(len(stmt.widths)))
@@ -183,60 +161,60 @@ def spans(stmt: Spans, indent: int) -> list[str]:
     return [head, *fit, *block(stmt.body, indent + 1), f"{tab}}}"]
 
 
-def variables(body: tuple[Stmt, ...]) -> list[str]:
+def variables(body: tuple[ir.Stmt, ...]) -> list[str]:
     """Loop variables, in the order of their first use."""
     names: list[str] = []
     for stmt in map(in_c, body):
-        inner: tuple[tuple[Stmt, ...], ...] = ()
+        inner: tuple[tuple[ir.Stmt, ...], ...] = ()
         match stmt:
-            case Loop():
+            case ir.Loop():
                 names.append(stmt.var.text)
                 inner = (stmt.body,)
-            case Strips() | Spans():
+            case ir.Strips() | ir.Spans():
                 names += [stmt.var.text, stmt.span.text]
                 inner = (stmt.body,)
-            case Segments():
-                names += [TAKEN.text, "i"] if stmt.runs else ["i"]
+            case ir.Segments():
+                names += [ir.TAKEN.text, "i"] if stmt.runs else ["i"]
                 inner = (stmt.fast, stmt.exact)
         for part in inner:
             names += variables(part)
     return list(dict.fromkeys(names))
 
 
-def points(body: tuple[Stmt, ...]) -> list[str]:
+def points(body: tuple[ir.Stmt, ...]) -> list[str]:
     """Declarations of moving pointers, each once."""
     declarations: list[str] = []
     for stmt in map(in_c, body):
         match stmt:
-            case Point(name, ram):
+            case ir.Point(name, ram):
                 declarations.append(f"{'' if ram.tensor == 'output' else 'const '}int8_t *{name};")
-            case Loop() | Strips() | Spans():
+            case ir.Loop() | ir.Strips() | ir.Spans():
                 declarations += points(stmt.body)
-            case Segments():
+            case ir.Segments():
                 declarations += points(stmt.fast + stmt.exact)
     return list(dict.fromkeys(declarations))
 
 
-def in_c(stmt: Stmt) -> Stmt:
+def in_c(stmt: ir.Stmt) -> ir.Stmt:
     """Returns the statement that stands for it."""
     return getattr(stmt, "by", None) or stmt
 
 
-def uses(body: tuple[Stmt, ...], kind: type) -> bool:
+def uses(body: tuple[ir.Stmt, ...], kind: type) -> bool:
     for stmt in map(in_c, body):
         match stmt:
-            case Do() if any(isinstance(o, kind) for o in stmt.operands):
+            case ir.Do() if any(isinstance(o, kind) for o in stmt.operands):
                 return True
-            case Segments() if kind is Segments:
+            case ir.Segments() if kind is ir.Segments:
                 return True
-            case Loop() | Strips() | Spans() if uses(stmt.body, kind):
+            case ir.Loop() | ir.Strips() | ir.Spans() if uses(stmt.body, kind):
                 return True
-            case Segments() if kind is Stream or uses(stmt.fast + stmt.exact, kind):
+            case ir.Segments() if kind is ir.Stream or uses(stmt.fast + stmt.exact, kind):
                 return True
     return False
 
 
-def function(program: Program) -> str:
+def function(program: ir.Program) -> str:
     """A lowered program as a C function."""
     body = block(program.body, 1)
     prefix = "VMCU_SMALL " if program.small else ""
@@ -244,7 +222,7 @@ def function(program: Program) -> str:
     lines = [f"/* {program.summary} */", head]
     lines.append("{")
     lets = used_lets(program.lets, body)
-    reads = uses(program.body, Stream) or any("p->" in let.text for let in lets)
+    reads = uses(program.body, ir.Stream) or any("p->" in let.text for let in lets)
     if reads or re.search(r"\bp\b", "\n".join(body)):
         lines.append(f"\tconst struct {program.params} *p = vmcu_params(call);")
     for let in lets:
@@ -252,12 +230,12 @@ def function(program: Program) -> str:
         value = f" = {let.text}" if let.text else ""
         declaration = f"{let.ctype}{gap}{let.name}{value};"
         lines += wrap(declaration, "\t", 8)
-    if uses(program.body, Tile):
+    if uses(program.body, ir.Tile):
         lines += ["\tvmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;"]
-    if uses(program.body, Stream):
+    if uses(program.body, ir.Stream):
         lines.append("\tconst uint8_t *w = vmcu_constants(call, p->stream);")
     lines += [f"\t{declaration}" for declaration in points(program.body)]
-    if uses(program.body, Segments):
+    if uses(program.body, ir.Segments):
         lines.append("\tuint32_t counts;")
     names = variables(program.body)
     if names:
@@ -266,7 +244,7 @@ def function(program: Program) -> str:
     return "\n".join([*lines, *apart, *body, "}", ""])
 
 
-def used_lets(lets: tuple[Let, ...], body: list[str]) -> list[Let]:
+def used_lets(lets: tuple[ir.Let, ...], body: list[str]) -> list[ir.Let]:
     """Those that the body, or one of them, names."""
     text, used = "\n".join(body), []
     for let in reversed(lets):

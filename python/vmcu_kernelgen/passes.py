@@ -11,37 +11,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from vmcu_tools.kernels.language import ir
 from vmcu_tools.kernels.language.expr import Expr, Int, Name, Term, evaluate, names_in, substitute
-from vmcu_tools.kernels.language.ir import (
-    Do,
-    Loop,
-    LoopKind,
-    Point,
-    Program,
-    Ram,
-    RamFree,
-    Segments,
-    Spans,
-    Stmt,
-    Strips,
-    Tiles,
-    map_bodies,
-)
 
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 
 
 def tails(body: Body) -> Body:
     """Tiles(x, W, ((2, a), (1, b))) becomes `for x += 2: a` then `for x += 1: b`."""
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for stmt in body:
-        stmt = map_bodies(stmt, tails)
-        if not isinstance(stmt, Tiles):
+        stmt = ir.map_bodies(stmt, tails)
+        if not isinstance(stmt, ir.Tiles):
             result.append(stmt)
             continue
         for number, (width, inner) in enumerate(stmt.choices):
             start = Int(0) if number == 0 else None
-            result.append(Loop(LoopKind.SPATIAL, stmt.var, stmt.extent, width, inner, start=start))
+            result.append(
+                ir.Loop(ir.LoopKind.SPATIAL, stmt.var, stmt.extent, width, inner, start=start)
+            )
     return tuple(result)
 
 
@@ -50,10 +38,10 @@ def unroll(body: Body) -> Body:
 
     The body may use the loop variable: copy number i sees it i steps further.
     """
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for stmt in body:
-        stmt = map_bodies(stmt, unroll)
-        if not isinstance(stmt, Loop) or stmt.unroll == 1:
+        stmt = ir.map_bodies(stmt, unroll)
+        if not isinstance(stmt, ir.Loop) or stmt.unroll == 1:
             result.append(stmt)
             continue
         copies = tuple(
@@ -76,7 +64,7 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
     """The body with names replaced in all operands."""
 
     def operand(o: Any) -> Any:
-        if isinstance(o, Ram):
+        if isinstance(o, ir.Ram):
             axes = tuple(
                 replace(a, count=substitute(a.count, values), step=substitute(a.step, values))
                 for a in o.axes
@@ -86,26 +74,26 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
             return replace(o, row=row, pixel=pixel, channel=channel, axes=axes, limit=limit)
         return substitute(o, values) if isinstance(o, Expr) else o
 
-    def statement(stmt: Stmt) -> Stmt:
+    def statement(stmt: ir.Stmt) -> ir.Stmt:
         match stmt:
-            case Do():
+            case ir.Do():
                 return replace(stmt, operands=tuple(operand(o) for o in stmt.operands))
-            case RamFree():
+            case ir.RamFree():
                 return replace(stmt, ram=operand(stmt.ram))
-            case Point():
+            case ir.Point():
                 return replace(stmt, ram=operand(stmt.ram))
-            case Loop():
+            case ir.Loop():
                 start = None if stmt.start is None else substitute(stmt.start, values)
                 stmt = replace(stmt, stop=substitute(stmt.stop, values), start=start)
-            case Segments() | Tiles() | Spans():
+            case ir.Segments() | ir.Tiles() | ir.Spans():
                 stmt = replace(stmt, extent=substitute(stmt.extent, values))
-            case Strips():
+            case ir.Strips():
                 extent, width = (substitute(e, values) for e in (stmt.extent, stmt.width))
                 stmt = replace(stmt, extent=extent, width=width)
-        if isinstance(stmt, Loop | Segments | Spans | Strips) and stmt.by is not None:
+        if isinstance(stmt, ir.Loop | ir.Segments | ir.Spans | ir.Strips) and stmt.by is not None:
             by = replace(stmt.by, operands=tuple(operand(o) for o in stmt.by.operands))
             stmt = replace(stmt, by=by)
-        return map_bodies(stmt, lambda inner: rename(inner, values))
+        return ir.map_bodies(stmt, lambda inner: rename(inner, values))
 
     return tuple(statement(stmt) for stmt in body)
 
@@ -113,14 +101,14 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
 def simplify(body: Body) -> Body:
     """A loop over a constant single step becomes its body, one over none goes; RAMFree has no
     code and goes."""
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     # Where the variable of a loop that went stands, for the loop that goes on with it.
     after: dict[str, Expr] = {}
     for stmt in body:
-        stmt = map_bodies(stmt, simplify)
-        if isinstance(stmt, RamFree):
+        stmt = ir.map_bodies(stmt, simplify)
+        if isinstance(stmt, ir.RamFree):
             continue
-        if isinstance(stmt, Loop):
+        if isinstance(stmt, ir.Loop):
             var = stmt.var.text
             known = after.pop(var, None)
             start = known if stmt.start is None else stmt.start
@@ -134,14 +122,14 @@ def simplify(body: Body) -> Body:
     return tuple(result)
 
 
-def constant_turns(loop: Loop) -> int | None:
+def constant_turns(loop: ir.Loop) -> int | None:
     """Counts the turns of a loop, if that does not depend on parameters."""
     if loop.start is None or names_in(loop.start) | names_in(loop.stop):
         return None
     return max(0, evaluate(loop.stop, {}) - evaluate(loop.start, {})) // loop.step
 
 
-def lower(program: Program) -> Program:
+def lower(program: ir.Program) -> ir.Program:
     """Runs all passes, in the order that lets each see the result of the one before."""
     body = program.body
     for step in (tails, unroll, simplify):

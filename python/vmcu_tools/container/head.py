@@ -7,17 +7,7 @@ import struct
 from dataclasses import dataclass
 
 from ..errors import Problem, UserError
-from .layout import (
-    DIGEST,
-    FILE,
-    FORMATS,
-    MAGIC,
-    MAJOR,
-    MAJOR_STREAMS,
-    MAJOR_WEIGHTS,
-    MODEL,
-    MODEL_AT,
-)
+from . import layout
 from .seal import digest
 
 AGAIN = "build it again, or transfer it again"
@@ -48,20 +38,22 @@ class Head:
 
 def head_of(image: bytes) -> Head:
     """Raises DamagedError for no container, one of another version and one that has changed."""
-    require(len(image) >= MODEL_AT + MODEL.size, f"{len(image)} bytes are no container")
-    require(image[: len(MAGIC)] == MAGIC, "the header is not that of a container")
+    require(
+        len(image) >= layout.MODEL_AT + layout.MODEL.size, f"{len(image)} bytes are no container"
+    )
+    require(image[: len(layout.MAGIC)] == layout.MAGIC, "the header is not that of a container")
     fields = {
-        label: struct.unpack_from(FORMATS[member.kind], image, member.start)[0]
-        for label, member in FILE.members.items()
+        label: struct.unpack_from(layout.FORMATS[member.kind], image, member.start)[0]
+        for label, member in layout.FILE.members.items()
     }
     head = Head(fields["major"], fields["minor"], fields["size"], fields["signature"])
-    if head.major not in (MAJOR, MAJOR_STREAMS, MAJOR_WEIGHTS):
+    if head.major not in (layout.MAJOR, layout.MAJOR_STREAMS, layout.MAJOR_WEIGHTS):
         raise DamagedError(
-            f"format version {head.major}, but this vmcu reads version {MAJOR_WEIGHTS}",
+            f"format version {head.major}, but this vmcu reads version {layout.MAJOR_WEIGHTS}",
             "build the model with the release that the firmware is from",
         )
     require(
         head.size == len(image), f"the header states {head.size} bytes, the file has {len(image)}"
     )
-    require(image[DIGEST] == digest(image), "the digest does not match the bytes")
+    require(image[layout.DIGEST] == digest(image), "the digest does not match the bytes")
     return head

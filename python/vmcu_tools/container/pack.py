@@ -16,34 +16,8 @@ from ..machine.tables import Address, Objects
 from ..machine.weights import macros_of
 from ..ops import recomputed
 from ..ops.values import ENUMERATORS, STRUCTS, CStruct, Member
-from . import external
+from . import external, layout
 from . import release as releases
-from .layout import (
-    ALIGN,
-    CONSTANTS,
-    FILE,
-    FORMATS,
-    MAGIC,
-    MAJOR,
-    MAJOR_STREAMS,
-    MAJOR_WEIGHTS,
-    MINOR,
-    MINOR_ONLINE,
-    MINOR_RELEASE,
-    MODEL,
-    MODEL_AT,
-    ONLINE,
-    ONLINE_AT,
-    RELEASE_END,
-    REQUANTISERS,
-    STREAM_AT,
-    STREAM_END,
-    TABLES,
-    UNSIGNED,
-    WEIGHTS,
-    WEIGHTS_AT,
-    WEIGHTS_END,
-)
 from .online import Online, packed
 from .release import Release
 from .seal import sealed
@@ -66,7 +40,7 @@ def pack(
     (external.py). The same objects give the same bytes."""
     packer = _Packer(objects, name, online, release)
     external.packed(packer.image, digest)
-    packer.run(sum(1 << REQUANTISERS.index(kind) for kind in requantisers))
+    packer.run(sum(1 << layout.REQUANTISERS.index(kind) for kind in requantisers))
     return sealed(bytes(packer.image))
 
 
@@ -87,11 +61,11 @@ class _Packer:
     def __init__(self, objects: Objects, name: str, online: Online | None, release: Release | None):
         self.objects, self.name, self.online, self.release = objects, name, online, release
         self.stream = objects.values.get(f"{name}_stream")
-        whole = ONLINE_AT + (ONLINE.size if online else 0)
-        whole = STREAM_END if self.stream else whole
-        whole = RELEASE_END if release else whole
+        whole = layout.ONLINE_AT + (layout.ONLINE.size if online else 0)
+        whole = layout.STREAM_END if self.stream else whole
+        whole = layout.RELEASE_END if release else whole
         self.chunks = self._table("chunks")
-        self.image = bytearray(WEIGHTS_END if len(self.chunks) else whole)
+        self.image = bytearray(layout.WEIGHTS_END if len(self.chunks) else whole)
         self.places: dict[str, int] = {}
         self.strings: dict[str, int] = {}
         self.blocks: list[tuple[int, int]] = []
@@ -108,15 +82,15 @@ class _Packer:
         model = self.objects.values[f"{self.name}_model"]
         assert isinstance(model, dict)
         others = [f"{self.name}_{label}" for label in ("model", "stream", "chunks")]
-        owned = {f"{self.name}_{table.label}" for table in TABLES}.union(others)
+        owned = {f"{self.name}_{table.label}" for table in layout.TABLES}.union(others)
         constants = [label for label in self.objects.values if label not in owned]
-        tables = {table.label: self._table(table.label) for table in TABLES[:-2]}
+        tables = {table.label: self._table(table.label) for table in layout.TABLES[:-2]}
         tables["kernels"] = [
             {"name": kernel, "params": self.params.get(kernel, "")} for kernel in self.kernels
         ]
         members: dict[str, object] = dict(model)
         _check(members, self.params.values())
-        counts = {table.label: table.count for table in TABLES}
+        counts = {table.label: table.count for table in layout.TABLES}
         for label, entries in tables.items():
             self.places[f"{self.name}_{label}"] = self._room(self._size(label) * len(entries))
             members[counts[label]] = len(entries)
@@ -130,10 +104,10 @@ class _Packer:
             self._reserve(label)
         members |= {label: f"{self.name}_{label}" for label in tables if len(tables[label])}
         members |= {"block_count": len(constants), "requantisers": requantisers}
-        self._struct(MODEL, members, MODEL_AT)
-        self._number(MODEL.members["blocks"], blocks if constants else 0, MODEL_AT)
+        self._struct(layout.MODEL, members, layout.MODEL_AT)
+        self._number(layout.MODEL.members["blocks"], blocks if constants else 0, layout.MODEL_AT)
         if isinstance(self.stream, dict):
-            self._struct(STREAM, self.stream, STREAM_AT)
+            self._struct(STREAM, self.stream, layout.STREAM_AT)
         for label, entries in tables.items():
             self._fill(label, entries)
         for number, block in enumerate(sorted(self.blocks)):
@@ -141,15 +115,15 @@ class _Packer:
         for label in constants:
             self._constant(label)
         # Kernels fetch words, which may end behind the last byte.
-        self.image += bytes(ALIGN - len(self.image) % ALIGN)
-        magic = int.from_bytes(MAGIC, "little")
-        minor = MINOR if self.online is None else MINOR_ONLINE
-        major = MAJOR_STREAMS if self.stream else MAJOR
-        major = MAJOR_WEIGHTS if len(self.chunks) else major
+        self.image += bytes(layout.ALIGN - len(self.image) % layout.ALIGN)
+        magic = int.from_bytes(layout.MAGIC, "little")
+        minor = layout.MINOR if self.online is None else layout.MINOR_ONLINE
+        major = layout.MAJOR_STREAMS if self.stream else layout.MAJOR
+        major = layout.MAJOR_WEIGHTS if len(self.chunks) else major
         if self.release is not None:
-            minor = MINOR_RELEASE[major]
-        stated = {"magic": magic, "major": major, "minor": minor, "signature": UNSIGNED}
-        self._struct(FILE, {**stated, "size": len(self.image)}, 0)
+            minor = layout.MINOR_RELEASE[major]
+        stated = {"magic": magic, "major": major, "minor": minor, "signature": layout.UNSIGNED}
+        self._struct(layout.FILE, {**stated, "size": len(self.image)}, 0)
 
     def _pack_chunks(self) -> None:
         """The table of chunks, of a model that has some."""
@@ -161,7 +135,7 @@ class _Packer:
             self._struct(CHUNK, entry, self.places[label] + CHUNK.size * number)
         buffer = int(self.objects.macros[macros_of(self.name)[0]])
         stated = {"chunks": label, "chunk_count": len(entries), "buffer": buffer}
-        self._struct(WEIGHTS, stated, WEIGHTS_AT)
+        self._struct(layout.WEIGHTS, stated, layout.WEIGHTS_AT)
 
     def _table(self, label: str) -> list[Any] | np.ndarray:
         table = self.objects.values.get(f"{self.name}_{label}", [])
@@ -170,11 +144,11 @@ class _Packer:
 
     @staticmethod
     def _size(label: str) -> int:
-        return next(table.size for table in TABLES if table.label == label)
+        return next(table.size for table in layout.TABLES if table.label == label)
 
     def _room(self, size: int) -> int:
         """Allocates `size` more bytes and returns their offset."""
-        self.image += bytes(-len(self.image) % ALIGN)
+        self.image += bytes(-len(self.image) % layout.ALIGN)
         at = len(self.image)
         self.image += bytes(size)
         return at
@@ -190,7 +164,7 @@ class _Packer:
         self.blocks.append((self.places[label], size))
 
     def _fill(self, label: str, entries: list[Any] | np.ndarray) -> None:
-        at, element = next((t.size, t.element) for t in TABLES if t.label == label)
+        at, element = next((t.size, t.element) for t in layout.TABLES if t.label == label)
         start = self.places[f"{self.name}_{label}"]
         if isinstance(entries, np.ndarray):
             self.image[start : start + entries.nbytes] = entries.tobytes()
@@ -219,7 +193,11 @@ class _Packer:
                 self._number(member, self._value(member, value), at)
 
     def _number(self, member: Member, value: float, at: int) -> None:
-        form = "<I" if member.pointer or member.kind not in FORMATS else FORMATS[member.kind]
+        form = (
+            "<I"
+            if member.pointer or member.kind not in layout.FORMATS
+            else layout.FORMATS[member.kind]
+        )
         struct.pack_into(form, self.image, at + member.start, value)
 
     def _value(self, member: Member, value: object) -> float:
@@ -227,7 +205,7 @@ class _Packer:
             return self.kernels.index(str(value))
         if isinstance(value, str):
             typed = _TYPED.fullmatch(value)
-            known = ENUMERATORS | CONSTANTS
+            known = ENUMERATORS | layout.CONSTANTS
             return int(typed[1]) if typed else sum(known[word] for word in value.split(" | "))
         assert isinstance(value, (int, float))
         return value

@@ -22,34 +22,10 @@ from ..graph import EXCHANGED
 from ..machine.tables import NUMBERS, Address, Objects, Value
 from ..machine.weights import macros_of
 from ..ops.values import STRUCTS, CStruct, Member
-from . import external
+from . import external, layout
 from . import release as releases
 from .head import DamagedError, head_of, require
 from .hops import Hops, hops_of
-from .layout import (
-    BLOCK,
-    CONSTANTS,
-    DIGEST,
-    EXTERNAL,
-    FORMATS,
-    KERNEL,
-    MAJOR,
-    MAJOR_STREAMS,
-    MAJOR_WEIGHTS,
-    MINOR_ONLINE,
-    MINOR_RELEASE,
-    MODEL,
-    MODEL_AT,
-    REQUANTISERS,
-    SIGNATURES,
-    STREAM_AT,
-    STREAM_END,
-    TABLES,
-    WEIGHTS,
-    WEIGHTS_AT,
-    WEIGHTS_END,
-    Table,
-)
 from .online import Online, unpacked
 from .release import Release
 
@@ -126,8 +102,8 @@ def facts(image: bytes) -> Facts:
         tuple(kernel for kernel, _ in reader.kernels),
         sides("inputs"),
         sides("outputs"),
-        image[DIGEST].hex(),
-        SIGNATURES.get(head.signature, ""),
+        image[layout.DIGEST].hex(),
+        layout.SIGNATURES.get(head.signature, ""),
         reader.distances is not None,
         hops_of(objects, name),
         reader.release,
@@ -144,13 +120,13 @@ def _side(entry: dict[str, Any], tensors: list[Any]) -> Side:
     name = str(entry.get("name", "")).strip('"')
     flags, scale = str(entry.get("flags", "")), float(entry.get("scale", 0))
     require(math.isfinite(scale), f"an input or output has the scale {scale}")
-    layout = "nchw" if "VMCU_IO_CHANNELS_FIRST" in flags else "nhwc"
+    order = "nchw" if "VMCU_IO_CHANNELS_FIRST" in flags else "nhwc"
     return Side(
         name,
         (height, width, channels),
         scale,
         int(entry.get("zero_point", 0)),
-        EXCHANGED[layout] if "VMCU_IO_COLUMNS" in flags else layout,
+        EXCHANGED[order] if "VMCU_IO_COLUMNS" in flags else order,
         "VMCU_IO_HALF_AWAY" in flags,
     )
 
@@ -165,7 +141,7 @@ def layers_of(image: bytes) -> tuple[int, int]:
 def requantisers_of(image: bytes) -> list[str]:
     """Lists those of REQUANTISERS that a container needs. Raises DamagedError."""
     bits = int(_Reader(image).model["requantisers"])
-    return [kind for number, kind in enumerate(REQUANTISERS) if bits >> number & 1]
+    return [kind for number, kind in enumerate(layout.REQUANTISERS) if bits >> number & 1]
 
 
 def distances_of(image: bytes) -> Online | None:
@@ -179,7 +155,8 @@ class _Reader:
     def __init__(self, image: bytes):
         self.head, self.image = head_of(image), image
         self.model = {
-            label: self._plain(member, MODEL_AT) for label, member in MODEL.members.items()
+            label: self._plain(member, layout.MODEL_AT)
+            for label, member in layout.MODEL.members.items()
         }
         self.name = self.text(self.model["name"])
         self.objects = Objects()
@@ -188,7 +165,7 @@ class _Reader:
     @functools.cached_property
     def kernels(self) -> list[tuple[str, str]]:
         """Names of kernels and of their parameters, "" for none, by number."""
-        table = next(table for table in TABLES if table.element is KERNEL)
+        table = next(table for table in layout.TABLES if table.element is layout.KERNEL)
         return [
             (self.text(entry["name"]), self.text(entry["params"]) if entry["params"] else "")
             for entry in self.entries(table)
@@ -197,7 +174,7 @@ class _Reader:
     @property
     def distances(self) -> Online | None:
         """Reads the data for planners on the device."""
-        if self.head.minor < MINOR_ONLINE or self.head.major != MAJOR:
+        if self.head.minor < layout.MINOR_ONLINE or self.head.major != layout.MAJOR:
             return None
         try:
             return unpacked(self.image, int(self.model["layer_count"]))
@@ -207,7 +184,7 @@ class _Reader:
     @property
     def release(self) -> Release | None:
         """Whom it is for, and how new it is."""
-        if self.head.minor < MINOR_RELEASE[self.head.major]:
+        if self.head.minor < layout.MINOR_RELEASE[self.head.major]:
             return None
         try:
             release = releases.unpacked(self.image)
@@ -218,10 +195,10 @@ class _Reader:
     def run(self) -> Objects:
         """All objects."""
         self._read_blocks()
-        tables = {table.label: table for table in TABLES}
+        tables = {table.label: table for table in layout.TABLES}
         values = self.objects.values
         entries_of = {
-            t.label: self._entries(t) for t in TABLES if t.label not in ("kernels", "blocks")
+            t.label: self._entries(t) for t in layout.TABLES if t.label not in ("kernels", "blocks")
         }
         for label, entries in entries_of.items():
             if len(entries):
@@ -244,23 +221,23 @@ class _Reader:
 
     @property
     def _is_external(self) -> bool:
-        return self.head.major == MAJOR_WEIGHTS
+        return self.head.major == layout.MAJOR_WEIGHTS
 
     @property
     def _keeps_rows(self) -> bool:
-        return self.head.major == MAJOR_STREAMS or (
-            self._is_external and bool(self._plain(STREAM.members["rows"], STREAM_AT))
+        return self.head.major == layout.MAJOR_STREAMS or (
+            self._is_external and bool(self._plain(STREAM.members["rows"], layout.STREAM_AT))
         )
 
     def _weights(self) -> dict[str, Any]:
         """Reads the chunks of constants that are in a file of their own: members of the model."""
-        require(len(self.image) >= WEIGHTS_END, "the chunks are outside of the file")
+        require(len(self.image) >= layout.WEIGHTS_END, "the chunks are outside of the file")
         start, count, buffer = (
-            int(self._plain(WEIGHTS.members[label], WEIGHTS_AT))
+            int(self._plain(layout.WEIGHTS.members[label], layout.WEIGHTS_AT))
             for label in ("chunks", "chunk_count", "buffer")
         )
         stop = start + CHUNK.size * count
-        inside = start >= WEIGHTS_END and stop <= len(self.image) and count > 0
+        inside = start >= layout.WEIGHTS_END and stop <= len(self.image) and count > 0
         require(inside, "the chunks are outside of the file")
         entries = [self._struct(CHUNK, at) for at in range(start, stop, CHUNK.size)]
         self.objects.values[f"{self.name}_chunks"] = entries
@@ -272,9 +249,9 @@ class _Reader:
     def _stream(self) -> Address:
         """Reads the state of a model, and its counts by the names that emitted tables have for
         them."""
-        require(len(self.image) >= STREAM_END, "the state is outside of the file")
+        require(len(self.image) >= layout.STREAM_END, "the state is outside of the file")
         values, types = self.objects.values, self.objects.types
-        stream = self._struct(STREAM, STREAM_AT)
+        stream = self._struct(STREAM, layout.STREAM_AT)
         for member in ("calls", "again"):
             counts = stream.get(member)
             require(isinstance(counts, Address) and counts.name in types, f"there is no {member}")
@@ -287,21 +264,21 @@ class _Reader:
 
     def _plain(self, member: Member, at: int) -> int | float:
         kind = "uint32_t" if member.pointer else member.kind
-        form = FORMATS.get(kind, "<I")
+        form = layout.FORMATS.get(kind, "<I")
         number: int | float = struct.unpack_from(form, self.image, at + member.start)[0]
         return number
 
-    def _span(self, table: Table) -> range:
+    def _span(self, table: layout.Table) -> range:
         """Returns the offsets of the entries of a table."""
         start, count = int(self.model[table.label]), int(self.model[table.count])
         if count == 0:
             return range(0)
         stop = start + count * table.size
-        inside = MODEL_AT + MODEL.size <= start and stop <= len(self.image)
+        inside = layout.MODEL_AT + layout.MODEL.size <= start and stop <= len(self.image)
         require(inside, f"the table of {table.label} is outside of the file")
         return range(start, stop, table.size)
 
-    def entries(self, table: Table) -> list[dict[str, int | float]]:
+    def entries(self, table: layout.Table) -> list[dict[str, int | float]]:
         assert isinstance(table.element, CStruct)
         members = table.element.members
         return [
@@ -310,7 +287,7 @@ class _Reader:
         ]
 
     def _read_blocks(self) -> None:
-        table = next(t for t in TABLES if t.element is BLOCK)
+        table = next(t for t in layout.TABLES if t.element is layout.BLOCK)
         end = 0
         for entry in self.entries(table):
             start, size = int(entry["start"]), int(entry["size"])
@@ -318,7 +295,7 @@ class _Reader:
             require(inside and size > 0, "constants overlap or are outside of the file")
             self.blocks[start], end = size, start + size
 
-    def _entries(self, table: Table) -> list[dict[str, Any]] | np.ndarray:
+    def _entries(self, table: layout.Table) -> list[dict[str, Any]] | np.ndarray:
         span = self._span(table)
         if isinstance(table.element, int):
             raw = self.image[span.start : span.stop]
@@ -344,7 +321,7 @@ class _Reader:
                 members[label] = self._pointer(label, target, int(value))
             elif value:
                 members[label] = value
-        if members.get("scratch") == CONSTANTS["VMCU_SCRATCH_ON_STACK"]:
+        if members.get("scratch") == layout.CONSTANTS["VMCU_SCRATCH_ON_STACK"]:
             members["scratch"] = "VMCU_SCRATCH_ON_STACK"
         if "flags" in members and kind.name == "vmcu_io":
             members["flags"] = _flags(int(str(members["flags"])))
@@ -353,9 +330,9 @@ class _Reader:
     def _pointer(self, label: str, kind: str, at: int) -> Value:
         if kind == "char":
             return string(self.text(at))
-        if at & EXTERNAL and self._is_external:
+        if at & layout.EXTERNAL and self._is_external:
             return external.address_of(at)
-        for table in TABLES:
+        for table in layout.TABLES:
             span = self._span(table)
             if len(span) and at in range(span.start, span.stop):
                 require(at in span, f"'{label}' points between two {table.label}")
@@ -391,7 +368,7 @@ class _Reader:
     def text(self, at: int | float) -> str:
         start = int(at)
         end = self.image.find(b"\0", start)
-        require(start >= MODEL_AT and end >= 0, "a name is outside of the file")
+        require(start >= layout.MODEL_AT and end >= 0, "a name is outside of the file")
         try:
             return self.image[start:end].decode("utf-8")
         except UnicodeDecodeError as error:
@@ -399,6 +376,6 @@ class _Reader:
 
 
 def _flags(bits: int) -> str:
-    named = {bit: label for label, bit in CONSTANTS.items() if label.startswith("VMCU_IO_")}
+    named = {bit: label for label, bit in layout.CONSTANTS.items() if label.startswith("VMCU_IO_")}
     require(bits < 2 * max(named), f"an input or output has flags {bits:#x}")
     return " | ".join(label for bit, label in named.items() if bits & bit)

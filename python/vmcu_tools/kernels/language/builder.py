@@ -8,35 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import ir
 from .expr import Expr, Int, Name, Term, as_expr, c_text
 from .instruction import Instruction
-from .ir import (
-    COLUMN,
-    Do,
-    Let,
-    Loop,
-    LoopKind,
-    Operand,
-    Point,
-    Program,
-    Ram,
-    RamFree,
-    RegAlloc,
-    Registers,
-    Rewind,
-    Segments,
-    Spans,
-    Stmt,
-    Stream,
-    Strips,
-    Tiles,
-)
 from .packing import WORDS, Packing
 
 
-def do(instruction: Instruction, *operands: Operand | int) -> Do:
+def do(instruction: Instruction, *operands: ir.Operand | int) -> ir.Do:
     """An instruction with its operands."""
-    return Do(instruction, tuple(as_expr(o) if isinstance(o, int) else o for o in operands))
+    return ir.Do(instruction, tuple(as_expr(o) if isinstance(o, int) else o for o in operands))
 
 
 @dataclass
@@ -50,23 +30,23 @@ class Builder:
     summary: str
     small: bool = False
     packing: Packing = WORDS
-    _lets: list[Let] = field(default_factory=list)
-    _stack: list[list[Stmt]] = field(default_factory=lambda: [[]])
+    _lets: list[ir.Let] = field(default_factory=list)
+    _stack: list[list[ir.Stmt]] = field(default_factory=lambda: [[]])
 
     def let(self, ctype: str, name: str, text: str) -> Name:
         """A shape or an address, by its C text."""
-        self._lets.append(Let(ctype, name, text))
+        self._lets.append(ir.Let(ctype, name, text))
         return Name(name)
 
     def define(self, name: str, value: Expr) -> Name:
         """An integer computed once per row."""
-        self._lets.append(Let("const int32_t", name, c_text(value), value))
+        self._lets.append(ir.Let("const int32_t", name, c_text(value), value))
         return Name(name)
 
     def columns(self) -> Name:
         """Returns the number of columns of the output row that the call asks for, from COLUMN
         on."""
-        self.let("const int32_t", COLUMN.text, "call->x")
+        self.let("const int32_t", ir.COLUMN.text, "call->x")
         return self.let("const int32_t", "columns", "call->columns")
 
     def along(self, var: Expr, width: Term, extent: Expr) -> Expr:
@@ -78,49 +58,55 @@ class Builder:
         if not any(let.name == "turn" for let in self._lets):
             self.let("const int32_t", "turn", "call->layer->descending")
             self.define("sign", Int(1) - Name("turn") * 2)
-        return COLUMN + (var * Name("sign") + Name("turn") * (extent - width))
+        return ir.COLUMN + (var * Name("sign") + Name("turn") * (extent - width))
 
-    def do(self, instruction: Instruction, *operands: Operand | int) -> None:
+    def do(self, instruction: Instruction, *operands: ir.Operand | int) -> None:
         self._stack[-1].append(do(instruction, *operands))
 
-    def reg_alloc(self, name: str, count: int) -> Registers:
-        registers = Registers(name, count)
-        self._stack[-1].append(RegAlloc(registers))
+    def reg_alloc(self, name: str, count: int) -> ir.Registers:
+        registers = ir.Registers(name, count)
+        self._stack[-1].append(ir.RegAlloc(registers))
         return registers
 
-    def point(self, name: str, ram: Ram) -> str:
+    def point(self, name: str, ram: ir.Ram) -> str:
         """A pointer that instructions move; accesses through it name it as `moving`."""
-        self._stack[-1].append(Point(name, ram))
+        self._stack[-1].append(ir.Point(name, ram))
         return name
 
-    def ram_free(self, ram: Ram) -> None:
-        self._stack[-1].append(RamFree(ram))
+    def ram_free(self, ram: ir.Ram) -> None:
+        self._stack[-1].append(ir.RamFree(ram))
 
-    def rewind(self, stream: Stream) -> None:
-        self._stack[-1].append(Rewind(stream))
+    def rewind(self, stream: ir.Stream) -> None:
+        self._stack[-1].append(ir.Rewind(stream))
 
     @contextmanager
     def loop(
-        self, kind: LoopKind, name: str, stop: Term, step: int, unroll: int, by: Do | None = None
+        self,
+        kind: ir.LoopKind,
+        name: str,
+        stop: Term,
+        step: int,
+        unroll: int,
+        by: ir.Do | None = None,
     ) -> Iterator[Name]:
         self._stack.append([])
         yield Name(name)
         body = tuple(self._stack.pop())
-        made = Loop(kind, Name(name), as_expr(stop), step, body, unroll=unroll, by=by)
+        made = ir.Loop(kind, Name(name), as_expr(stop), step, body, unroll=unroll, by=by)
         self._stack[-1].append(made)
 
     def spatial(
-        self, name: str, stop: Term, step: int = 1, unroll: int = 1, by: Do | None = None
+        self, name: str, stop: Term, step: int = 1, unroll: int = 1, by: ir.Do | None = None
     ) -> Any:
         """`by`: the loop's instruction in C, see `do`."""
-        return self.loop(LoopKind.SPATIAL, name, stop, step, unroll, by)
+        return self.loop(ir.LoopKind.SPATIAL, name, stop, step, unroll, by)
 
     def reduce(self, name: str, stop: Term, step: int = 1, unroll: int = 1) -> Any:
-        return self.loop(LoopKind.REDUCE, name, stop, step, unroll)
+        return self.loop(ir.LoopKind.REDUCE, name, stop, step, unroll)
 
     @contextmanager
     def strips(
-        self, name: str, span: str, extent: Term, width: Term, by: Do | None = None
+        self, name: str, span: str, extent: Term, width: Term, by: ir.Do | None = None
     ) -> Iterator[tuple[Name, Name]]:
         """Yields the start of a strip and its width. `by`: the loop's instruction in C, see
         `do`."""
@@ -128,9 +114,9 @@ class Builder:
         var, wide = Name(name), Name(span)
         yield var, wide
         body = tuple(self._stack.pop())
-        self._stack[-1].append(Strips(var, wide, as_expr(extent), as_expr(width), body, by))
+        self._stack[-1].append(ir.Strips(var, wide, as_expr(extent), as_expr(width), body, by))
 
-    def _body(self, function: Callable[..., None], *arguments: Any) -> tuple[Stmt, ...]:
+    def _body(self, function: Callable[..., None], *arguments: Any) -> tuple[ir.Stmt, ...]:
         self._stack.append([])
         function(*arguments)
         return tuple(self._stack.pop())
@@ -143,43 +129,43 @@ class Builder:
         def build(function: Callable[[Name, int], None]) -> None:
             var = Name(name)
             choices = tuple((width, self._body(function, var, width)) for width in widths)
-            self._stack[-1].append(Tiles(var, as_expr(extent), choices))
+            self._stack[-1].append(ir.Tiles(var, as_expr(extent), choices))
 
         return build
 
     @contextmanager
     def spans(
-        self, name: str, span: str, extent: Term, widths: tuple[int, ...], by: Do | None = None
+        self, name: str, span: str, extent: Term, widths: tuple[int, ...], by: ir.Do | None = None
     ) -> Iterator[tuple[Name, Name]]:
         """Yields the start of a span and its width. `by`: the loop's instruction in C, see `do`."""
         self._stack.append([])
         var, wide = Name(name), Name(span)
         yield var, wide
         body = tuple(self._stack.pop())
-        self._stack[-1].append(Spans(var, wide, as_expr(extent), widths, body, by))
+        self._stack[-1].append(ir.Spans(var, wide, as_expr(extent), widths, body, by))
 
     def segments(
         self,
         name: str,
         extent: Term,
         step: int,
-        stream: Stream,
+        stream: ir.Stream,
         runs: bool = False,
-        by: Do | None = None,
+        by: ir.Do | None = None,
     ) -> Callable[[Callable[[Name, bool], None]], None]:
         """Decorates body(var, exact). `by`: the instruction for all of them in C, see `do`."""
 
         def build(function: Callable[[Name, bool], None]) -> None:
             var = Name(name)
             fast, exact = (self._body(function, var, flag) for flag in (False, True))
-            made = Segments(var, as_expr(extent), step, stream, fast, exact, runs, by)
+            made = ir.Segments(var, as_expr(extent), step, stream, fast, exact, runs, by)
             self._stack[-1].append(made)
 
         return build
 
-    def program(self) -> Program:
+    def program(self) -> ir.Program:
         (body,) = self._stack
-        return Program(
+        return ir.Program(
             self.symbol,
             self.params,
             self.summary,

@@ -14,30 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from . import ir
 from .expr import Int, evaluate
-from .ir import (
-    APART,
-    LEFT,
-    TAKEN,
-    Do,
-    Loop,
-    Operand,
-    Params,
-    Point,
-    Program,
-    Ram,
-    RamFree,
-    RegAlloc,
-    Registers,
-    Rewind,
-    Segments,
-    Spans,
-    Stmt,
-    Stream,
-    Strips,
-    Tile,
-    Tiles,
-)
 from .packing import WORDS, Packing
 
 # The contents of registers before an instruction sets them.
@@ -120,12 +98,12 @@ class Machine:
     def _data(self, tensor: int | str) -> np.ndarray:
         return self.inputs[tensor] if isinstance(tensor, int) else self.output
 
-    def locate(self, ram: Ram) -> Bytes:
+    def locate(self, ram: ir.Ram) -> Bytes:
         """Which elements an access covers."""
         inside, places = self._span(ram)
         return Bytes(inside, places[:, inside])
 
-    def _span(self, ram: Ram) -> tuple[np.ndarray, np.ndarray]:
+    def _span(self, ram: ir.Ram) -> tuple[np.ndarray, np.ndarray]:
         """Returns the places as Bytes has them, with those that are not inside."""
         names, limits = self.names, self.shape(ram.tensor)
         counts = tuple(evaluate(axis.count, names) for axis in ram.axes)
@@ -152,7 +130,7 @@ class Machine:
         assert ram.guarded or inside.all(), f"{ram} leaves the tensor {limits}"
         return inside, places
 
-    def load(self, ram: Ram, fill: int = 0) -> np.ndarray:
+    def load(self, ram: ir.Ram, fill: int = 0) -> np.ndarray:
         """The bytes of an access as int64, `fill` in the padding."""
         where = self.locate(ram)
         values = np.full(where.inside.shape, fill, np.int64)
@@ -160,14 +138,14 @@ class Machine:
         self.log.append(("r", ram.tensor, where.places))
         return values
 
-    def store(self, ram: Ram, values: np.ndarray) -> None:
+    def store(self, ram: ir.Ram, values: np.ndarray) -> None:
         """Values to an access of the output, cut to the tensor."""
         where = self.locate(ram)
         kept = np.asarray(values).reshape(where.inside.shape)[where.inside]
         self.output[tuple(where.places)] = kept
         self.log.append(("w", ram.tensor, where.places))
 
-    def store_blocks(self, ram: Ram, values: np.ndarray) -> None:
+    def store_blocks(self, ram: ir.Ram, values: np.ndarray) -> None:
         """Values (blocks, ...) as store() has them to an access and as many behind it, each along
         the last of its axes from where the one before ends."""
         inner, last = ram.axes[:-1], ram.axes[-1]
@@ -182,14 +160,14 @@ class Machine:
             self.log.append(("w", ram.tensor, part[:, its]))
 
 
-def run(program: Program, machine: Machine, y: int) -> None:
+def run(program: ir.Program, machine: Machine, y: int) -> None:
     """Computes output row y."""
     machine.names = with_lets(program, {**machine.names, "y": y})
     machine.cursor, machine.packing = 0, program.packing
     _body(program.body, machine)
 
 
-def with_lets(program: Program, names: Mapping[str, int]) -> dict[str, int]:
+def with_lets(program: ir.Program, names: Mapping[str, int]) -> dict[str, int]:
     """names and the values of the program's own definitions."""
     bound = dict(names)
     for let in program.lets:
@@ -198,63 +176,63 @@ def with_lets(program: Program, names: Mapping[str, int]) -> dict[str, int]:
     return bound
 
 
-def _body(body: tuple[Stmt, ...], machine: Machine) -> None:
+def _body(body: tuple[ir.Stmt, ...], machine: Machine) -> None:
     for stmt in body:
         _statement(stmt, machine)
 
 
-def _statement(stmt: Stmt, machine: Machine) -> None:
+def _statement(stmt: ir.Stmt, machine: Machine) -> None:
     match stmt:
-        case Do(instruction, operands):
+        case ir.Do(instruction, operands):
             instruction.meaning(machine, *(_operand(o, machine) for o in operands))
-        case RegAlloc(Registers(name, count)):
+        case ir.RegAlloc(ir.Registers(name, count)):
             machine.registers[name] = np.full(count, GARBAGE)
-        case Rewind():
+        case ir.Rewind():
             machine.cursor = 0
-        case Loop():
+        case ir.Loop():
             _loop(stmt, machine)
-        case Tiles(var, extent, choices):
+        case ir.Tiles(var, extent, choices):
             at, stop = 0, evaluate(extent, machine.names)
             for width, body in choices:
                 while at + width <= stop:
                     machine.names[var.text] = at
                     _body(body, machine)
                     at += width
-        case Spans(var, span, extent, widths, body):
+        case ir.Spans(var, span, extent, widths, body):
             at, stop = 0, evaluate(extent, machine.names)
             for width in widths:
                 while at + width <= stop:
                     machine.names[var.text], machine.names[span.text] = at, width
                     _body(body, machine)
                     at += width
-        case Segments():
+        case ir.Segments():
             _segments(stmt, machine)
-        case Strips(var, span, extent, width, body):
+        case ir.Strips(var, span, extent, width, body):
             stop, step = evaluate(extent, machine.names), evaluate(width, machine.names)
             for at in range(0, stop, step):
                 machine.names[var.text] = at
                 machine.names[span.text] = min(step, stop - at)
                 _body(body, machine)
-        case RamFree() | Point():
+        case ir.RamFree() | ir.Point():
             pass
 
 
-def _operand(operand: Operand, machine: Machine) -> Any:
+def _operand(operand: ir.Operand, machine: Machine) -> Any:
     """Registers as their array, structs as their members, expressions as their value, memory as
     it is."""
     match operand:
-        case Registers(name, _):
+        case ir.Registers(name, _):
             return machine.registers[name]
-        case Params(name):
+        case ir.Params(name):
             head = f"p->{name}."
             values = machine.names.items()
             return {k.removeprefix(head): v for k, v in values if k.startswith(head)}
-        case Ram() | Stream() | Tile():
+        case ir.Ram() | ir.Stream() | ir.Tile():
             return operand
     return evaluate(operand, machine.names)
 
 
-def _loop(loop: Loop, machine: Machine) -> None:
+def _loop(loop: ir.Loop, machine: Machine) -> None:
     at = machine.names[loop.var.text] if loop.start is None else evaluate(loop.start, machine.names)
     stop = evaluate(loop.stop, machine.names)
     while at + loop.step <= stop:
@@ -264,7 +242,7 @@ def _loop(loop: Loop, machine: Machine) -> None:
     machine.names[loop.var.text] = at
 
 
-def _segments(stmt: Segments, machine: Machine) -> None:
+def _segments(stmt: ir.Segments, machine: Machine) -> None:
     at, stop = 0, evaluate(stmt.extent, machine.names)
     more = True
     while more:
@@ -273,9 +251,9 @@ def _segments(stmt: Segments, machine: Machine) -> None:
         for body, counts in ((stmt.fast, fast), (stmt.exact, [1] * head.exact)):
             for count in counts:
                 machine.names[stmt.var.text] = at
-                machine.names[TAKEN.text] = min(stop - at, stmt.step * count)
-                machine.names[LEFT.text] = min(stop - at, stmt.step)
-                machine.names[APART.text] = int(head.apart)
+                machine.names[ir.TAKEN.text] = min(stop - at, stmt.step * count)
+                machine.names[ir.LEFT.text] = min(stop - at, stmt.step)
+                machine.names[ir.APART.text] = int(head.apart)
                 _body(body, machine)
                 at += stmt.step * count
         more = head.more
