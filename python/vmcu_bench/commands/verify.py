@@ -7,15 +7,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vmcu_tools.commands.options import (
-    RUNNABLE,
-    Subparsers,
-    hop_option,
-    model_options,
-    refuse_with,
-    seed_option,
-    target_options,
-)
+from vmcu_tools.commands import options
 from vmcu_tools.commands.parser import MACHINE, titled
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE, EXIT_PROBLEM
@@ -33,17 +25,17 @@ EXAMPLES = (
 )
 
 
-def add(commands: Subparsers) -> argparse.ArgumentParser:
+def add(commands: options.Subparsers) -> argparse.ArgumentParser:
     verify = commands.add_parser(
         "verify",
-        parents=[model_options(RUNNABLE)],
+        parents=[options.model_options(options.RUNNABLE)],
         help="compare a model with TFLite Micro or ONNX Runtime",
         description="Runs random and patterned inputs and compares each tensor with the file's own "
         "runtime: TensorFlow Lite Micro for .tflite, ONNX Runtime for .onnx. Exit 1 if a tensor "
         "differs by more than `vmcu help models.md` allows. A container has no such runtime: "
         "vmcu compares the loaded container with its tables, compiled on this computer.",
     )
-    target_options(verify)
+    options.target_options(verify)
     where = titled(verify, MACHINE)
     where.add_argument(
         "--board",
@@ -74,8 +66,8 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="N random inputs and up to five patterned ones (default 20); with --hop, hops of one "
         "stream, each compared with the whole window",
     )
-    seed_option(samples, "random inputs")
-    hop_option(verify)
+    options.seed_option(samples, "random inputs")
+    options.hop_option(verify)
     return verify
 
 
@@ -91,7 +83,9 @@ def run(args: argparse.Namespace) -> int:
     if args.serial is not None:
         return _serial(args)
     unused = {"--board": args.board is not None, "--data": args.data is not None}
-    refuse_with(unused, "{} requires --serial", "add --serial PORT, or leave it out", args.model)
+    options.refuse_with(
+        unused, "{} requires --serial", "add --serial PORT, or leave it out", args.model
+    )
     if is_container(args.model):
         return _container(args)
     from vmcu_tools.commands.models import compiled

@@ -8,16 +8,7 @@ from collections.abc import Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 
-from vmcu_check import readers
-from vmcu_check.plans import (
-    LiveSpan,
-    MemoryPlan,
-    Overlap,
-    PlanFileError,
-    PlannedBuffer,
-    overlaps,
-    peaks,
-)
+from vmcu_check import plans, readers
 from vmcu_tools.commands.options import Subparsers, json_option
 from vmcu_tools.errors import Problem, UserError
 from vmcu_tools.exits import EXIT_DONE, EXIT_PROBLEM
@@ -52,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from vmcu_tools.report.terminal import console, say, write_json
 
     plan = read(args.plan)
-    shared = list(islice(overlaps(plan.buffers), MOST_OVERLAPS))
+    shared = list(islice(plans.overlaps(plan.buffers), MOST_OVERLAPS))
     lines = [f"overlap: {sentence(overlap, plan.steps)}" for overlap in shared[:MOST_PRINTED]]
     if len(shared) > MOST_PRINTED:
         more = " or more" if len(shared) == MOST_OVERLAPS else ""
@@ -77,20 +68,20 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_PROBLEM if shared else EXIT_DONE
 
 
-def read(path: Path) -> MemoryPlan:
+def read(path: Path) -> plans.MemoryPlan:
     """Reads a plan in any of the formats. Raises UserError."""
     from ..placement.complaints import InputError
 
     try:
         return readers.read(path.read_bytes(), path.suffix) or _table(path)
-    except PlanFileError as error:
+    except plans.PlanFileError as error:
         raise UserError(Problem(error.reason, error.remedy, str(path))) from error
     except InputError as error:
         problems = [Problem(c.reason, c.remedy, c.file) for c in error.complaints]
         raise UserError(*problems) from error
 
 
-def _table(path: Path) -> MemoryPlan:
+def _table(path: Path) -> plans.MemoryPlan:
     """The plan of a CSV file."""
     from ..placement import files
 
@@ -99,15 +90,15 @@ def _table(path: Path) -> MemoryPlan:
         at = buffer.offset
         if at is None:
             remedy = "`vmcu place FILE --output PLAN.csv` writes a plan"
-            raise PlanFileError(f"no memory plan: buffer '{buffer.id}' has no offset", remedy)
-        spans = (LiveSpan(p.lower, p.upper, at + p.low, at + p.high) for p in buffer.parts())
-        planned.append(PlannedBuffer(buffer.id, "memory", tuple(spans), buffer.alignment))
+            raise plans.PlanFileError(f"no memory plan: buffer '{buffer.id}' has no offset", remedy)
+        spans = (plans.LiveSpan(p.lower, p.upper, at + p.low, at + p.high) for p in buffer.parts())
+        planned.append(plans.PlannedBuffer(buffer.id, "memory", tuple(spans), buffer.alignment))
     if not planned:
-        raise PlanFileError("no memory plan: no buffer", "write a line for each buffer")
-    return MemoryPlan("CSV", tuple(planned))
+        raise plans.PlanFileError("no memory plan: no buffer", "write a line for each buffer")
+    return plans.MemoryPlan("CSV", tuple(planned))
 
 
-def sentence(overlap: Overlap, steps: Sequence[str]) -> str:
+def sentence(overlap: plans.Overlap, steps: Sequence[str]) -> str:
     """Says which buffers share which bytes, and when."""
     one, other = overlap.names
     times = dict.fromkeys((overlap.first, overlap.until - 1))
@@ -116,7 +107,7 @@ def sentence(overlap: Overlap, steps: Sequence[str]) -> str:
     return f"'{one}' and '{other}' share bytes {where} of {overlap.memory} at {when}"
 
 
-def compared(buffers: Sequence[PlannedBuffer]) -> dict[str, dict[str, int]]:
+def compared(buffers: Sequence[plans.PlannedBuffer]) -> dict[str, dict[str, int]]:
     """Returns bytes by memory: the height of the plan, of vmcu's for the same buffers, and the most
     living bytes, below which there is no plan."""
     from vmcu_tools import progress
@@ -124,7 +115,7 @@ def compared(buffers: Sequence[PlannedBuffer]) -> dict[str, dict[str, int]]:
     from ..placement import Buffer, Gap, Instance, place
 
     heights = {}
-    for memory, (peak, living) in peaks(buffers).items():
+    for memory, (peak, living) in plans.peaks(buffers).items():
         free = []
         for number, one in enumerate(buffers):
             if one.memory != memory or not one.spans:

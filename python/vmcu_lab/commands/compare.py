@@ -7,15 +7,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from vmcu_tools.commands.options import (
-    Subparsers,
-    calibration_options,
-    changed,
-    hop_option,
-    json_option,
-    planner_options,
-    refuse_with,
-)
+from vmcu_tools.commands import options
 from vmcu_tools.commands.parser import OUTPUT, titled
 from vmcu_tools.commands.sheets import REPORT, WHAT
 from vmcu_tools.errors import Problem, UserError
@@ -29,10 +21,10 @@ EXAMPLES = (
 )
 
 
-def add(commands: Subparsers) -> argparse.ArgumentParser:
+def add(commands: options.Subparsers) -> argparse.ArgumentParser:
     compare = commands.add_parser(
         "compare",
-        parents=[planner_options()],
+        parents=[options.planner_options()],
         help="compare planners on a model, or two models",
         description="With one model: plan it with every planner. With two files: print which "
         "figures and layers changed. Both models are planned with the same options; containers and "
@@ -49,9 +41,9 @@ def add_options(compare: argparse.ArgumentParser) -> None:
     titled(compare, OUTPUT).add_argument(
         "--markdown", type=Path, metavar="FILE", help="write the difference of two files"
     )
-    calibration_options(compare)
-    hop_option(compare)
-    json_option(compare)
+    options.calibration_options(compare)
+    options.hop_option(compare)
+    options.json_option(compare)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -91,11 +83,11 @@ def planners(args: argparse.Namespace) -> int:
 
 def _check_single(args: argparse.Namespace) -> None:
     """Raises UserError for options that only a comparison of two files has."""
-    usual = vars(planner_options().parse_args([])) | {"hop": 0, "time": None, "state": None}
+    usual = vars(options.planner_options().parse_args([])) | {"hop": 0, "time": None, "state": None}
     usual["markdown"] = None
     reason = "{} requires two files"
     remedy = "leave it out, or name a second file"
-    refuse_with(changed(args, usual), reason, remedy, args.model)
+    options.refuse_with(options.changed(args, usual), reason, remedy, args.model)
     if args.model.suffix == REPORT or is_container(args.model):
         reason = "planners cannot be compared on a report or a container"
         raise UserError(Problem(reason, "name a model, or a second file", str(args.model)))

@@ -11,16 +11,8 @@ from pathlib import Path
 from ..errors import Problem, UserError, suggestion
 from ..exits import EXIT_DONE, EXIT_PROBLEM
 from ..values import byte_count, count, percentage
+from . import options
 from .limits import board_options, left_on_board
-from .options import (
-    Subparsers,
-    changed,
-    hop_option,
-    json_option,
-    model_options,
-    name_option,
-    refuse_with,
-)
 from .parser import LIMITS, OUTPUT, titled
 from .sheets import REPORT, WHAT
 
@@ -54,10 +46,12 @@ def tolerance(text: str) -> tuple[str, float]:
     return metric, percentage(part) / 100
 
 
-def add(commands: Subparsers) -> argparse.ArgumentParser:
+def add(commands: options.Subparsers) -> argparse.ArgumentParser:
     check = commands.add_parser(
         "check",
-        parents=[model_options(f".tflite or .onnx, or a bundle: a {REPORT} report or a folder")],
+        parents=[
+            options.model_options(f".tflite or .onnx, or a bundle: a {REPORT} report or a folder")
+        ],
         help="check limits on RAM, flash, cycles and growth",
         description="Exit 0: within all limits; 1: a limit is exceeded, or an error. A bundle is a "
         "file that `vmcu build --json`, `vmcu bench --json` or a benchmark's --write wrote, or a "
@@ -91,9 +85,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     output = titled(check, OUTPUT)
     output.add_argument("--junit", type=Path, metavar="FILE", help="write the limits as JUnit XML")
     output.add_argument("--markdown", type=Path, metavar="FILE", help="write them as Markdown")
-    hop_option(check)
-    name_option(check)
-    json_option(check, "the report, which is the next baseline,")
+    options.hop_option(check)
+    options.name_option(check)
+    options.json_option(check, "the report, which is the next baseline,")
     return check
 
 
@@ -141,14 +135,14 @@ def _model(args: argparse.Namespace, allowed: Mapping[str, float]) -> int:
 
 
 def _bundle(args: argparse.Namespace, allowed: Mapping[str, float]) -> int:
-    usual = {**vars(model_options().parse_args(["model"])), "name": None, "hop": 0}
+    usual = {**vars(options.model_options().parse_args(["model"])), "name": None, "hop": 0}
     usual |= dict.fromkeys(
         ("state", "time", "max_ram", "max_flash", "max_cycles", "markdown", "board")
     )
     del usual["model"]
     reason = "{} requires a model, not a bundle of figures"
     remedy = "leave it out; limit growth with --tolerance"
-    refuse_with(changed(args, usual), reason, remedy, args.model)
+    options.refuse_with(options.changed(args, usual), reason, remedy, args.model)
     if args.baseline is None:
         reason = "a bundle of figures requires a baseline"
         raise UserError(Problem(reason, "name it with --baseline", str(args.model)))

@@ -12,20 +12,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .. import quant
 from ..graph import Tensor
-from ..quant import (
-    INT8_MAX,
-    INT8_MIN,
-    fixed_point_multiply,
-    half_reciprocal,
-    quantize_multiplier,
-    rounding_shift,
-    saturate,
-)
 from .common import KEEP_QUANTISATION, fixed_point, require
 from .softmax import exp_on_negative_values
 
-BYTES = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
+BYTES = np.arange(quant.INT8_MIN, quant.INT8_MAX + 1, dtype=np.int64)
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -43,7 +35,7 @@ def in_double(function: Function) -> Function:
 
 
 def as_table(values: np.ndarray) -> np.ndarray:
-    clipped: np.ndarray = np.clip(values, INT8_MIN, INT8_MAX).astype(np.int8)
+    clipped: np.ndarray = np.clip(values, quant.INT8_MIN, quant.INT8_MAX).astype(np.int8)
     return clipped
 
 
@@ -66,27 +58,27 @@ def _in_q4(x: Tensor) -> tuple[np.ndarray, np.ndarray]:
 
     TensorFlow Lite, micro/kernels/logistic_common.cc and tanh.cc.
     """
-    multiplier, shift = quantize_multiplier(float(np.float64(x.scale)) * (1 << (31 - _Q4)))
+    multiplier, shift = quant.quantize_multiplier(float(np.float64(x.scale)) * (1 << (31 - _Q4)))
     require(0 <= shift <= 31, f"unsupported input scale {x.scale}", KEEP_QUANTISATION)
     radius = math.floor(((1 << _Q4) - 1) * 2.0 ** (31 - _Q4) / 2.0**shift)
     values = BYTES - x.zero_point
     # Below comes first: of scales so large that the radius is 0, the zero point is below.
     beyond = np.select([values <= -radius, values >= radius], [-1, 1], 0)
-    scaled = fixed_point_multiply(values, np.int64(multiplier), np.int64(shift))
+    scaled = quant.fixed_point_multiply(values, np.int64(multiplier), np.int64(shift))
     return np.where(beyond == 0, scaled, 0), beyond
 
 
 def logistic(x: Tensor, out: Tensor) -> np.ndarray:
     """TensorFlow Lite, kernels/internal/reference/integer_ops/logistic.h, and gemmlowp's
     fixedpoint.h. The output has scale 1/256 and zero point -128."""
-    expected = out.scale == 1.0 / 256 and out.zero_point == INT8_MIN
+    expected = out.scale == 1.0 / 256 and out.zero_point == quant.INT8_MIN
     require(expected, "the output does not have scale 1/256 and zero point -128", KEEP_QUANTISATION)
     raw, beyond = _in_q4(x)
-    above = saturate(half_reciprocal(exp_on_negative_values(-np.abs(raw), _Q4)) << 1)
+    above = quant.saturate(quant.half_reciprocal(exp_on_negative_values(-np.abs(raw), _Q4)) << 1)
     result = np.where(raw > 0, above, (2**31 - 1) - above)
     result = np.where(raw == 0, 1 << 30, result)
-    values = rounding_shift(result, 23) + INT8_MIN
-    return as_table(np.select([beyond < 0, beyond > 0], [INT8_MIN, INT8_MAX], values))
+    values = quant.rounding_shift(result, 23) + quant.INT8_MIN
+    return as_table(np.select([beyond < 0, beyond > 0], [quant.INT8_MIN, quant.INT8_MAX], values))
 
 
 def tanh(x: Tensor, out: Tensor) -> np.ndarray:
@@ -96,11 +88,11 @@ def tanh(x: Tensor, out: Tensor) -> np.ndarray:
     require(expected, "the output does not have scale 1/128 and zero point 0", KEEP_QUANTISATION)
     raw, beyond = _in_q4(x)
     # Twice the input: the same number with one more integer bit.
-    estimate = half_reciprocal(exp_on_negative_values(-np.abs(raw), _Q4 + 1))
-    magnitude = saturate((estimate - (1 << 29)) << 2)
+    estimate = quant.half_reciprocal(exp_on_negative_values(-np.abs(raw), _Q4 + 1))
+    magnitude = quant.saturate((estimate - (1 << 29)) << 2)
     result = np.where(raw == 0, 0, np.where(raw < 0, -magnitude, magnitude))
-    values = rounding_shift(result, 24)
-    return as_table(np.select([beyond < 0, beyond > 0], [INT8_MIN, INT8_MAX], values))
+    values = quant.rounding_shift(result, 24)
+    return as_table(np.select([beyond < 0, beyond > 0], [quant.INT8_MIN, quant.INT8_MAX], values))
 
 
 def leaky_relu(x: Tensor, out: Tensor, alpha: float) -> np.ndarray:
@@ -124,7 +116,7 @@ def absolute(x: Tensor, out: Tensor) -> np.ndarray:
 
 def _int16_factor(real: float) -> tuple[int, int]:
     """TensorFlow Lite, kernels/internal/common.h, DownScaleInt32ToInt16Multiplier."""
-    multiplier, exponent = quantize_multiplier(real)
+    multiplier, exponent = quant.quantize_multiplier(real)
     return min((multiplier + (1 << 15)) >> 16, _INT16_MAX), exponent
 
 
@@ -159,7 +151,7 @@ def hard_swish(x: Tensor, out: Tensor) -> np.ndarray:
     if exponent > 0:
         reluish = _int16_shift(reluish, 1)
     elif exponent < 0:
-        reluish = rounding_shift(reluish, -exponent)
+        reluish = quant.rounding_shift(reluish, -exponent)
     reluish = (reluish + (1 << 15)) >> 1
     product = _cut_division(reluish * value, 15)
-    return as_table(rounding_shift(product, -out_exponent) + out.zero_point)
+    return as_table(quant.rounding_shift(product, -out_exponent) + out.zero_point)

@@ -10,36 +10,27 @@ from ...ops.embedding import MOST_ROWS, Embedding
 from ...quant import INT8_MAX, INT8_MIN
 from ..common import MAX_TENSOR_BYTES, UnsupportedError, require
 from ..movement import file_index
+from . import values
 from .context import Context
 from .file import FileNode, FileValue
-from .values import (
-    Args,
-    BlockedConstant,
-    Constant,
-    FileShape,
-    Indices,
-    Pending,
-    QuantConstant,
-    Value,
-    arrangement,
-    tensor_shape,
-)
 
 DTYPES = ("int32", "int64")
 NUMBER_BYTES = 4
 
 
-def numbers(context: Context, value: FileValue, shape: FileShape) -> Indices:
+def numbers(context: Context, value: FileValue, shape: values.FileShape) -> values.Indices:
     """A model input of integers."""
-    memory = (*tensor_shape((*shape, 1), np.zeros(0))[:2], NUMBER_BYTES)
+    memory = (*values.tensor_shape((*shape, 1), np.zeros(0))[:2], NUMBER_BYTES)
     tensor = context.builder.add_tensor(Tensor(value.name, memory, 1.0, 0))
-    return Indices(tensor, shape, value.dtype)
+    return values.Indices(tensor, shape, value.dtype)
 
 
-def embedded(context: Context, node: FileNode, args: Args, numbers: Indices) -> Value:
+def embedded(
+    context: Context, node: FileNode, args: values.Args, numbers: values.Indices
+) -> values.Value:
     """The rows of a constant table that `numbers` names."""
     table = args[0]
-    if not isinstance(table, (Constant, QuantConstant, BlockedConstant)):
+    if not isinstance(table, (values.Constant, values.QuantConstant, values.BlockedConstant)):
         reason = "the indices are computed, and so is what they pick from"
         raise UnsupportedError(reason, "look rows up in a constant table")
     real = table.real()
@@ -56,9 +47,9 @@ def embedded(context: Context, node: FileNode, args: Args, numbers: Indices) -> 
         steps = np.rint(real / np.float32(out.scale)) + out.zero_point
         return Embedding(np.clip(steps, INT8_MIN, INT8_MAX).astype(np.int8))
 
-    order, laid = arrangement(shape, file_index(shape).reshape(memory))
+    order, laid = values.arrangement(shape, file_index(shape).reshape(memory))
     keeps = _kept(table)
-    return Pending(
+    return values.Pending(
         node.outputs[0],
         node.name,
         shape,
@@ -71,9 +62,11 @@ def embedded(context: Context, node: FileNode, args: Args, numbers: Indices) -> 
     )
 
 
-def _kept(table: Constant | QuantConstant | BlockedConstant) -> tuple[float, int] | None:
+def _kept(
+    table: values.Constant | values.QuantConstant | values.BlockedConstant,
+) -> tuple[float, int] | None:
     """The quantisation of a table that has one of int8."""
-    if not isinstance(table, QuantConstant) or not table.is_int8:
+    if not isinstance(table, values.QuantConstant) or not table.is_int8:
         return None
     shift = INT8_MAX + 1 if table.ints.dtype == np.uint8 else 0
     return float(table.scale.ravel()[0]), int(table.zero_point.ravel()[0]) - shift

@@ -14,22 +14,11 @@ from ...graph import Op, Tensor
 from ...ops.binary import Binary
 from ...ops.requantize import Requantize
 from ..common import UnsupportedError, fixed_point, present, require
+from . import values
 from .context import Context, rule
 from .elementwise import FLOAT, curve, one_curve, plus_constant
 from .file import FileNode
 from .functions import UNARY
-from .values import (
-    Activation,
-    Args,
-    Curve,
-    Indices,
-    Pending,
-    Value,
-    constant_of,
-    laid_out,
-    operand,
-    result_of,
-)
 
 _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "Greater": np.greater,
@@ -49,8 +38,8 @@ _ONE = "compare within a function of one tensor only"
 @rule(
     *_COMPARE, constraints="operands must be functions of the same int8 tensor, or scalar constants"
 )
-def _compare(context: Context, node: FileNode, args: Args) -> Value:
-    constants = [constant_of(arg) for arg in args]
+def _compare(context: Context, node: FileNode, args: values.Args) -> values.Value:
+    constants = [values.constant_of(arg) for arg in args]
     compared = one_curve(context, args, constants, lambda a, b: _COMPARE[node.op](a, b))
     return present(
         compared, "comparing two activations, or one with an array, is not supported", _ONE
@@ -58,8 +47,8 @@ def _compare(context: Context, node: FileNode, args: Args) -> Value:
 
 
 @rule("Not", constraints="operand must be a function of one int8 tensor")
-def _not(context: Context, node: FileNode, args: Args) -> Value:
-    constants = [constant_of(arg) for arg in args]
+def _not(context: Context, node: FileNode, args: values.Args) -> values.Value:
+    constants = [values.constant_of(arg) for arg in args]
     curve = one_curve(context, args, constants, np.logical_not)
     return present(curve, "the input is not a function of one activation", _ONE)
 
@@ -69,9 +58,9 @@ def _not(context: Context, node: FileNode, args: Args) -> Value:
     constraints="operands must be functions of the same int8 tensor, or scalar constants; "
     "otherwise a constant condition and one constant operand that does not change the shape",
 )
-def _where(context: Context, node: FileNode, args: Args) -> Value:
+def _where(context: Context, node: FileNode, args: values.Args) -> values.Value:
     require(len(args) == 3, f"{len(args)} inputs are not supported")
-    constants = [constant_of(arg) for arg in args]
+    constants = [values.constant_of(arg) for arg in args]
     curve = one_curve(context, args, constants, _chosen)
     if curve is not None:
         return curve
@@ -91,7 +80,7 @@ def _chosen(condition: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.
 
 
 @rule("Trilu", constraints="constant diagonal")
-def _triangle(context: Context, node: FileNode, args: Args) -> Value:
+def _triangle(context: Context, node: FileNode, args: values.Args) -> values.Value:
     x = context.activation(args[0])
     shift = context.constant(args, 1, "diagonal")
     k = 0 if shift is None else int(shift.ravel()[0])
@@ -101,17 +90,17 @@ def _triangle(context: Context, node: FileNode, args: Args) -> Value:
 
 
 @rule("Cast", constraints="an int8 or uint8 tensor: to its own type only")
-def _cast(context: Context, node: FileNode, args: Args) -> Value:
-    value = operand(args[0])
+def _cast(context: Context, node: FileNode, args: values.Args) -> values.Value:
+    value = values.operand(args[0])
     kind = onnx.helper.tensor_dtype_to_np_dtype(int(node.attributes.get("to", 1)))
-    if isinstance(value, Activation):
+    if isinstance(value, values.Activation):
         # PyTorch's exporter says it of every quantised tensor.
         require(kind == value.dtype, f"cannot cast {value.dtype} to {kind}")
         return value
-    if isinstance(value, Indices):
+    if isinstance(value, values.Indices):
         require(kind in (np.int32, np.int64), f"cannot cast {value.dtype} to {kind}")
         return replace(value, dtype=str(kind))
-    if not isinstance(value, Curve) and kind.kind == "f":
+    if not isinstance(value, values.Curve) and kind.kind == "f":
         return value
     x = curve(context, value)
     if kind.kind == "f":
@@ -120,12 +109,12 @@ def _cast(context: Context, node: FileNode, args: Args) -> Value:
 
 
 def _masked(
-    context: Context, node: FileNode, x: Activation, mask: np.ndarray, other: np.ndarray
-) -> Pending:
+    context: Context, node: FileNode, x: values.Activation, mask: np.ndarray, other: np.ndarray
+) -> values.Pending:
     """x where `mask` is true, else the constant: x times 0 or 1, plus the constant or 0."""
     shape = np.broadcast_shapes(x.shape, mask.shape, other.shape)
     require(shape == x.shape, f"the constants change the shape {list(x.shape)} to {list(shape)}")
-    laid = laid_out(x)
+    laid = values.laid_out(x)
     kept = np.broadcast_to(mask, shape).ravel()[laid]
     real = np.where(kept, 0, np.broadcast_to(other, shape).ravel()[laid]).astype(np.float32)
     require(bool(np.isfinite(real).all()), "the constant is not a number", "use a finite one")
@@ -141,4 +130,4 @@ def _masked(
             return Requantize(None)
         return plus_constant(cut, real, out)
 
-    return result_of(node, x, (cut,), make, (x.shape, laid))
+    return values.result_of(node, x, (cut,), make, (x.shape, laid))

@@ -20,20 +20,10 @@ from ...ops.table_mean import TableMean
 from ...quant import FloatScale
 from ..common import KEEP_QUANTISATION, axis_of, fixed_point, require
 from ..movement import file_index
+from . import values
 from .context import Context, rule
 from .file import FileNode
 from .ops import auto_pad, natural_of, whole_window, window_of, windowed
-from .values import (
-    Activation,
-    Args,
-    Curve,
-    FileShape,
-    Pending,
-    Value,
-    channels_last,
-    is_image,
-    result_of,
-)
 
 # sum * 256 has to stay within 32 bits.
 MAX_POOL_TAPS = 1 << 15
@@ -42,7 +32,7 @@ _VALUE_BITS = 31
 _FRACTION_MOST = 30
 
 
-def reduced_axes(context: Context, node: FileNode, args: Args, rank: int) -> list[int]:
+def reduced_axes(context: Context, node: FileNode, args: values.Args, rank: int) -> list[int]:
     axes = context.constant(args, 1, "axes")
     given = node.ints("axes", []) if axes is None else [int(a) for a in axes.ravel()]
     if not given:
@@ -54,17 +44,17 @@ def reduced_axes(context: Context, node: FileNode, args: Args, rank: int) -> lis
 Axes = tuple[bool, bool, bool]
 
 
-def lines(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, Axes]:
+def lines(context: Context, x: values.Activation, axes: list[int]) -> tuple[Tensor, Axes]:
     """x as a tensor of whose (H, W, C) the reduced axes are whole ones, and which those are. Images
     and sequences are such tensors already; of all else the reduced elements become the columns."""
-    if is_image(x.shape) and x.order is None:
+    if values.is_image(x.shape) and x.order is None:
         return x.tensor, (2 in axes, 3 in axes, 1 in axes)
     if len(x.shape) == 3 and x.order is None and x.shape[0] == 1:
         return x.tensor, (1 in axes, False, 2 in axes)
     return columns(context, x, axes)
 
 
-def columns(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, Axes]:
+def columns(context: Context, x: values.Activation, axes: list[int]) -> tuple[Tensor, Axes]:
     """x with the reduced elements as columns of one channel."""
     others = [a for a in range(len(x.shape)) if a not in axes]
     turned = file_index(x.shape).transpose([*others, *axes])
@@ -73,13 +63,15 @@ def columns(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, A
 
 
 def reduced(
-    node: FileNode, x: Activation, tensor: Tensor, axes: list[int], over: Axes
-) -> tuple[FileShape, np.ndarray]:
+    node: FileNode, x: values.Activation, tensor: Tensor, axes: list[int], over: Axes
+) -> tuple[values.FileShape, np.ndarray]:
     """Shape in the file of the reduced value, and laid_out() of it."""
     full = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
     height, width, channels = (1 if o else d for o, d in zip(over, tensor.shape, strict=True))
-    image = is_image(x.shape) and x.order is None and tensor is x.tensor
-    laid = channels_last(full) if image else file_index(full).reshape(height, width, channels)
+    image = values.is_image(x.shape) and x.order is None and tensor is x.tensor
+    laid = (
+        values.channels_last(full) if image else file_index(full).reshape(height, width, channels)
+    )
     if not node.attributes.get("keepdims", 1):
         full = tuple(d for a, d in enumerate(x.shape) if a not in axes)
     return full, laid
@@ -95,16 +87,16 @@ class _Mean:
     """A mean over windows of `tensor`, (H, W, C) of x, as a value of `shape` that is laid out as
     `laid`. divisor: of the sum; 0: the taps inside of the image."""
 
-    x: Activation
+    x: values.Activation
     tensor: Tensor
     window: Window
     divisor: int
-    shape: FileShape
+    shape: values.FileShape
     laid: np.ndarray
 
-    def pending(self, node: FileNode, make: Callable[[Tensor], Op]) -> Pending:
+    def pending(self, node: FileNode, make: Callable[[Tensor], Op]) -> values.Pending:
         form, natural = (self.shape, self.laid), self._natural(node)
-        return result_of(node, self.x, (self.tensor,), make, form, natural=natural)
+        return values.result_of(node, self.x, (self.tensor,), make, form, natural=natural)
 
     def _natural(self, node: FileNode) -> tuple[float, int]:
         """A sum has as many steps as the mean has, each as large as all that are added."""
@@ -113,7 +105,9 @@ class _Mean:
         return scale * count, zero
 
 
-def _over_axes(context: Context, node: FileNode, args: Args, channels: bool) -> tuple[_Mean, Axes]:
+def _over_axes(
+    context: Context, node: FileNode, args: values.Args, channels: bool
+) -> tuple[_Mean, Axes]:
     """Returns the mean of ReduceMean or ReduceSum, and which of (H, W, C) are reduced; channels:
     these may be."""
     x = context.activation(args[0])
@@ -127,17 +121,17 @@ def _over_axes(context: Context, node: FileNode, args: Args, channels: bool) -> 
     return _Mean(x, tensor, window, share, *reduced(node, x, tensor, axes, over)), over
 
 
-def _over_windows(context: Context, node: FileNode, args: Args) -> _Mean:
+def _over_windows(context: Context, node: FileNode, args: values.Args) -> _Mean:
     """Returns the mean of AveragePool or GlobalAveragePool."""
     x = context.image(args[0])
     if node.op == "GlobalAveragePool":
         window = whole_window(x)
-        shape: FileShape = (1, x.shape[1], *[1] * (len(x.shape) - 2))
+        shape: values.FileShape = (1, x.shape[1], *[1] * (len(x.shape) - 2))
         divisor = _limited(window)
     else:
         x, window = window_of(context, node, x, node.ints("kernel_shape", []))
         shape, divisor = windowed(window, x, x.shape[1]), _padded_divisor(node, window)
-    return _Mean(x, x.tensor, window, divisor, shape, channels_last(shape))
+    return _Mean(x, x.tensor, window, divisor, shape, values.channels_last(shape))
 
 
 def _limited(window: Window) -> int:
@@ -168,7 +162,7 @@ def _padded_divisor(node: FileNode, window: Window) -> int:
     "ReduceSum",
     constraints=f"constant axes; at most {MAX_POOL_TAPS:,} elements per sum, channels not counted",
 )
-def _reduce(context: Context, node: FileNode, args: Args) -> Value:
+def _reduce(context: Context, node: FileNode, args: values.Args) -> values.Value:
     mean, over = _over_axes(context, node, args, channels=True)
     tensor, window = mean.tensor, mean.window
 
@@ -190,7 +184,7 @@ def _reduce(context: Context, node: FileNode, args: Args) -> Value:
     constraints=f"1-D or 2-D; no dilation; at most {MAX_POOL_TAPS:,} elements per window; not "
     "count_include_pad with a ceil_mode that adds padding",
 )
-def _average_pool(context: Context, node: FileNode, args: Args) -> Value:
+def _average_pool(context: Context, node: FileNode, args: values.Args) -> values.Value:
     mean = _over_windows(context, node, args)
 
     def make(out: Tensor) -> Op:
@@ -204,7 +198,7 @@ def _average_pool(context: Context, node: FileNode, args: Args) -> Value:
 @rule(
     "GlobalAveragePool", constraints=f"1-D or 2-D; at most {MAX_POOL_TAPS:,} elements per channel"
 )
-def _global_average_pool(context: Context, node: FileNode, args: Args) -> Value:
+def _global_average_pool(context: Context, node: FileNode, args: values.Args) -> values.Value:
     """ONNX Runtime, onnxruntime/core/mlas/lib/qlgavgpool.cpp: one float32 factor for the sum."""
     mean = _over_windows(context, node, args)
 
@@ -221,10 +215,10 @@ def _global_average_pool(context: Context, node: FileNode, args: Args) -> Value:
 def mean_of_function(
     context: Context,
     node: FileNode,
-    curve: Curve,
-    args: Args,
+    curve: values.Curve,
+    args: values.Args,
     natural: tuple[float, int] | None,
-) -> Pending:
+) -> values.Pending:
     """A mean or a sum of a function's values. args: all operands, of which `curve` is the first;
     natural: scale and zero point that hold the function's values."""
     given = [curve.activation, *args[1:]]

@@ -14,19 +14,9 @@ from ...ops.layer_norm import LayerNorm
 from ...ops.rms_norm import RmsNorm, fits
 from ..common import KEEP_QUANTISATION, axis_of, present, require
 from ..movement import file_index
+from . import values
 from .context import Context, rule
 from .file import FileNode
-from .values import (
-    Activation,
-    Args,
-    Pending,
-    Rescaled,
-    Value,
-    is_image,
-    laid_out,
-    matrices,
-    result_of,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +33,8 @@ class _Factors:
 
 
 def _normalised(
-    context: Context, node: FileNode, x: Activation, laid: np.ndarray, factors: _Factors
-) -> Pending:
+    context: Context, node: FileNode, x: values.Activation, laid: np.ndarray, factors: _Factors
+) -> values.Pending:
     """x as `laid`, (H, W, C) of row-major places, with the C elements of each pixel normalised."""
     require(
         len(node.outputs) == 1 or not any(node.outputs[1:]), "further outputs are not supported"
@@ -75,7 +65,7 @@ def _normalised(
         )
 
     natural = _bounds(factors, count)
-    return result_of(node, x, (tensor,), make, (x.shape, laid), natural=natural)
+    return values.result_of(node, x, (tensor,), make, (x.shape, laid), natural=natural)
 
 
 def _exact(factors: _Factors, count: int, scale: float) -> RmsNorm | None:
@@ -106,12 +96,14 @@ def _fixed(epsilon: float, count: int) -> tuple[int, int]:
     return min(round(epsilon * 2.0**fraction), 1 << 60), fraction
 
 
-def _lines(x: Activation, axis: int) -> np.ndarray:
+def _lines(x: values.Activation, axis: int) -> np.ndarray:
     """(H, W, C) of row-major places with the axes from `axis` on as the channels."""
     count = math.prod(x.shape[axis:])
     rank = len(x.shape)
-    rows = file_index(x.shape).reshape(matrices(x.shape) if axis == rank - 1 else (-1, 1, count))
-    return laid_out(x) if _is_line(laid_out(x), count) else rows
+    rows = file_index(x.shape).reshape(
+        values.matrices(x.shape) if axis == rank - 1 else (-1, 1, count)
+    )
+    return values.laid_out(x) if _is_line(values.laid_out(x), count) else rows
 
 
 def _is_line(laid: np.ndarray, count: int) -> bool:
@@ -127,7 +119,7 @@ def _epsilon(node: FileNode, default: float = 1e-5) -> float:
 
 
 def _factor(
-    context: Context, args: Args, place: int, shape: tuple[int, ...], default: float
+    context: Context, args: values.Args, place: int, shape: tuple[int, ...], default: float
 ) -> np.ndarray:
     """A constant operand, or `default` if it is absent, float64 of `shape`."""
     array = context.constant(args, place, "scale or offset")
@@ -143,14 +135,14 @@ def _factor(
     "SimplifiedLayerNormalization",
     constraints="constant factors; at most 65,535 elements per group; one output",
 )
-def _layer_normalization(context: Context, node: FileNode, args: Args) -> Value:
+def _layer_normalization(context: Context, node: FileNode, args: values.Args) -> values.Value:
     given = args[0]
-    x = given.activation if isinstance(given, Rescaled) else context.activation(given)
+    x = given.activation if isinstance(given, values.Rescaled) else context.activation(given)
     axis = axis_of(int(node.attributes.get("axis", -1)), len(x.shape))
     shape = x.shape[axis:]
     gain, offset = _factor(context, args, 1, shape, 1), _factor(context, args, 2, shape, 0)
     centred = node.op == "LayerNormalization"
-    scale = given.scale if isinstance(given, Rescaled) else x.tensor.scale
+    scale = given.scale if isinstance(given, values.Rescaled) else x.tensor.scale
     factors = _Factors(gain.ravel(), offset.ravel(), _epsilon(node), scale, centred)
     return _normalised(context, node, x, _lines(x, axis), factors)
 
@@ -161,7 +153,7 @@ def _layer_normalization(context: Context, node: FileNode, args: Args) -> Value:
     constraints="3-D or more, batch 1; constant factors; at most 65,535 elements per group; one "
     "output",
 )
-def _group_normalization(context: Context, node: FileNode, args: Args) -> Value:
+def _group_normalization(context: Context, node: FileNode, args: values.Args) -> values.Value:
     """(1, C, ...) with all elements of a group of channels normalised, or of a channel."""
     x = context.activation(args[0])
     require(len(x.shape) > 2 and x.shape[0] == 1, f"unsupported input shape {list(x.shape)}")
@@ -185,15 +177,15 @@ def _group_normalization(context: Context, node: FileNode, args: Args) -> Value:
 
 
 @rule("LpNormalization", constraints="order 2; at most 65,535 elements")
-def _lp_normalization(context: Context, node: FileNode, args: Args) -> Value:
+def _lp_normalization(context: Context, node: FileNode, args: values.Args) -> values.Value:
     x = context.activation(args[0])
     axis = axis_of(int(node.attributes.get("axis", -1)), len(x.shape))
     order = int(node.attributes.get("p", 2))
     require(order == 2, f"unsupported norm of order {order}", "use order 2")
     count = x.shape[axis]
-    at_hand = x.order is None and is_image(x.shape) and axis == 1
+    at_hand = x.order is None and values.is_image(x.shape) and axis == 1
     turned = np.moveaxis(file_index(x.shape), axis, -1)
-    rows = laid_out(x) if at_hand else turned.reshape(matrices(turned.shape))
+    rows = values.laid_out(x) if at_hand else turned.reshape(values.matrices(turned.shape))
     gain = np.full(count, 1 / math.sqrt(count))
     return _normalised(
         context, node, x, rows, _Factors(gain, np.zeros(count), 0.0, x.tensor.scale, False)

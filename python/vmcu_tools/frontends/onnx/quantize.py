@@ -14,19 +14,9 @@ from ..common import (
     present,
     require,
 )
+from . import values
 from .context import Context, rule
 from .file import FileNode
-from .values import (
-    Activation,
-    Args,
-    BlockedConstant,
-    Constant,
-    QuantConstant,
-    Real,
-    Rescaled,
-    Value,
-    blocked_constant,
-)
 
 # Operators that divide by the root of a mean square: any scale of their input cancels out.
 SCALE_FREE = ("RMSNormalization", "SimplifiedLayerNormalization")
@@ -37,7 +27,7 @@ SCALE_FREE = ("RMSNormalization", "SimplifiedLayerNormalization")
     "com.microsoft.QuantizeLinear",
     constraints="constant scale; no block_size; activations: int8 or uint8 with one scale",
 )
-def _quantize(context: Context, node: FileNode, args: Args) -> Value:
+def _quantize(context: Context, node: FileNode, args: values.Args) -> values.Value:
     require(
         not node.attributes.get("block_size"),
         "blockwise quantisation is not supported",
@@ -49,9 +39,9 @@ def _quantize(context: Context, node: FileNode, args: Args) -> Value:
     if zero_point is None and node.attributes.get("output_dtype"):
         kind = onnx.helper.tensor_dtype_to_np_dtype(node.attributes["output_dtype"])
         zero_point = np.zeros(1, kind)
-    if isinstance(value, Constant):
+    if isinstance(value, values.Constant):
         return _quantize_constant(node, value.array, scale, zero_point)
-    if isinstance(value, QuantConstant):
+    if isinstance(value, values.QuantConstant):
         return _quantize_constant(node, value.real(), scale, zero_point)
     factor, zero, dtype = quantisation(scale, zero_point)
     return context.quantise(value, factor, zero, node.outputs[0], dtype)
@@ -59,7 +49,7 @@ def _quantize(context: Context, node: FileNode, args: Args) -> Value:
 
 def _quantize_constant(
     node: FileNode, real: np.ndarray, scale: np.ndarray | None, zero_point: np.ndarray | None
-) -> Constant:
+) -> values.Constant:
     """Weights that an exporter left as float, behind their own QuantizeLinear."""
     axis = node.attributes.get("axis", 1)
     zero = np.zeros(1, np.uint8) if zero_point is None else zero_point
@@ -74,7 +64,7 @@ def _quantize_constant(
     quotient = np.rint(real.astype(np.float32) / scale.reshape(spread))
     limits = np.iinfo(zero.dtype)
     shifted = quotient + zero.astype(np.float32).reshape(spread if zero.size > 1 else -1)
-    return Constant(np.clip(shifted, limits.min, limits.max).astype(zero.dtype))
+    return values.Constant(np.clip(shifted, limits.min, limits.max).astype(zero.dtype))
 
 
 @rule(
@@ -83,29 +73,29 @@ def _quantize_constant(
     constraints="constant scale; block_size: weights; activations: the "
     "scale and zero point of their QuantizeLinear",
 )
-def _dequantize(context: Context, node: FileNode, args: Args) -> Value:
+def _dequantize(context: Context, node: FileNode, args: values.Args) -> values.Value:
     scale = context.constant(args, 1, "scale")
     zero_point = context.constant(args, 2, "zero point")
     value = args[0]
     if node.attributes.get("block_size"):
         return _in_blocks(node, value, present(scale, "the scale is missing"), zero_point)
-    if isinstance(value, Activation) and _scale_does_not_matter(context, node):
+    if isinstance(value, values.Activation) and _scale_does_not_matter(context, node):
         stated = quantisation(scale, zero_point)
         if stated[1:] == (value.tensor.zero_point, value.dtype):
-            return Rescaled(value, stated[0])
+            return values.Rescaled(value, stated[0])
     return dequantise(value, scale, zero_point, node.attributes.get("axis", 1))
 
 
 def _in_blocks(
-    node: FileNode, value: Value | None, scale: np.ndarray, zero_point: np.ndarray | None
-) -> BlockedConstant:
-    if not isinstance(value, Constant):
+    node: FileNode, value: values.Value | None, scale: np.ndarray, zero_point: np.ndarray | None
+) -> values.BlockedConstant:
+    if not isinstance(value, values.Constant):
         raise UnsupportedError("blockwise quantisation of an activation", KEEP_QUANTISATION)
     ints, bits = _bytes_of(value.array)
     require(ints.dtype.kind in "iu", f"cannot dequantise {ints.dtype} values")
     block, axis = int(node.attributes["block_size"]), int(node.attributes.get("axis", 1))
     zero = np.zeros(scale.shape, np.int64) if zero_point is None else _bytes_of(zero_point)[0]
-    return blocked_constant(ints, scale, zero, (axis, block, bits))
+    return values.blocked_constant(ints, scale, zero, (axis, block, bits))
 
 
 def _scale_does_not_matter(context: Context, node: FileNode) -> bool:
@@ -124,11 +114,14 @@ _INFINITE = (
 
 
 def dequantise(
-    value: Value | None, scale: np.ndarray | None, zero_point: np.ndarray | None, axis: int = 1
-) -> Value:
+    value: values.Value | None,
+    scale: np.ndarray | None,
+    zero_point: np.ndarray | None,
+    axis: int = 1,
+) -> values.Value:
     """The float view of a quantised value: of a constant, or of an activation, whose own scale
     and zero point it must repeat."""
-    if isinstance(value, Constant):
+    if isinstance(value, values.Constant):
         ints, bits = _bytes_of(value.array)
         require(ints.dtype.kind in "iu", f"cannot dequantise {ints.dtype} values")
         scale = present(scale, "the scale is missing")
@@ -139,8 +132,8 @@ def dequantise(
             fits = array.size == 1 or (ints.ndim > 0 and array.size == ints.shape[axis])
             require(fits, f"{array.size} scales or zero points for the shape {list(ints.shape)}")
         axis = axis % ints.ndim if ints.ndim else 0
-        return QuantConstant(ints, scale.ravel(), zero.ravel(), axis, bits)
-    if not isinstance(value, Activation):
+        return values.QuantConstant(ints, scale.ravel(), zero.ravel(), axis, bits)
+    if not isinstance(value, values.Activation):
         raise UnsupportedError("the input of DequantizeLinear is not quantised")
     absent = np.zeros(1, value.dtype)
     stated = quantisation(scale, absent if zero_point is None else zero_point)
@@ -151,7 +144,7 @@ def dequantise(
         f"input '{tensor.name}' is read with another scale or zero point than it was written with",
         KEEP_QUANTISATION,
     )
-    return Real(value)
+    return values.Real(value)
 
 
 def _bytes_of(ints: np.ndarray) -> tuple[np.ndarray, int]:

@@ -8,45 +8,29 @@ from dataclasses import replace
 import onnx
 
 from ..common import UnsupportedError, require
+from . import values
 from .context import Context, rule
 from .evaluation import inferred, operands_checked
 from .file import FileNode
-from .values import (
-    Activation,
-    Args,
-    BlockedConstant,
-    Constant,
-    Curve,
-    FileShape,
-    FloatInput,
-    Indices,
-    Pending,
-    QuantConstant,
-    Real,
-    Rescaled,
-    Value,
-    operand,
-    transpose_order,
-)
 
 
-def file_shape(value: Value | None) -> FileShape:
+def file_shape(value: values.Value | None) -> values.FileShape:
     """The shape that the file gives to an activation, float input or constant."""
-    if isinstance(value, Constant):
+    if isinstance(value, values.Constant):
         return value.array.shape
-    if isinstance(value, (Curve, Real, Rescaled)):
+    if isinstance(value, (values.Curve, values.Real, values.Rescaled)):
         value = value.activation
-    if isinstance(value, (QuantConstant, BlockedConstant)):
+    if isinstance(value, (values.QuantConstant, values.BlockedConstant)):
         return value.ints.shape
-    if isinstance(value, (Activation, FloatInput, Indices, Pending)):
+    if isinstance(value, (values.Activation, values.FloatInput, values.Indices, values.Pending)):
         return value.shape
     raise UnsupportedError("the input is not an activation")
 
 
-def shapes_of(context: Context, node: FileNode, args: Args) -> list[FileShape]:
+def shapes_of(context: Context, node: FileNode, args: values.Args) -> list[values.FileShape]:
     """The shapes of an operator's outputs, from onnx's own shape inference."""
     pairs = list(zip(node.inputs, args, strict=True))
-    arrays = {name: arg.array for name, arg in pairs if isinstance(arg, Constant)}
+    arrays = {name: arg.array for name, arg in pairs if isinstance(arg, values.Constant)}
     inputs = [
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, file_shape(arg))
         for name, arg in pairs
@@ -65,8 +49,8 @@ def shapes_of(context: Context, node: FileNode, args: Args) -> list[FileShape]:
 
 
 @rule("Identity", "Dropout")
-def _identity(context: Context, node: FileNode, args: Args) -> Value:
-    return operand(args[0])
+def _identity(context: Context, node: FileNode, args: values.Args) -> values.Value:
+    return values.operand(args[0])
 
 
 _REGROUPS = {
@@ -78,11 +62,11 @@ _REGROUPS = {
 
 
 @rule(*_REGROUPS, constraints=_REGROUPS)
-def _regrouped(context: Context, node: FileNode, args: Args) -> Value:
+def _regrouped(context: Context, node: FileNode, args: values.Args) -> values.Value:
     value = args[0]
     context.constant(args, 1, "shape or axes")
     (to,) = shapes_of(context, node, args)
-    if isinstance(value, QuantConstant):
+    if isinstance(value, values.QuantConstant):
         single = value.scale.size == value.zero_point.size == 1
         require(single, "cannot reshape a constant that is quantised per channel")
         return replace(value, ints=value.ints.reshape(to), axis=0)
@@ -90,14 +74,14 @@ def _regrouped(context: Context, node: FileNode, args: Args) -> Value:
 
 
 @rule("Transpose", constraints="one index for each axis")
-def _transpose(context: Context, node: FileNode, args: Args) -> Value:
+def _transpose(context: Context, node: FileNode, args: values.Args) -> values.Value:
     value = args[0]
     shape = file_shape(value)
     perm = node.ints("perm", list(range(len(shape)))[::-1])
     require(sorted(perm) == list(range(len(shape))), f"invalid permutation {perm}")
-    if isinstance(value, (QuantConstant, BlockedConstant)):
+    if isinstance(value, (values.QuantConstant, values.BlockedConstant)):
         return value.transpose(perm)
-    if not isinstance(value, FloatInput):
+    if not isinstance(value, values.FloatInput):
         value = context.activation(value)
-    to, order = transpose_order(shape, value.order, perm)
+    to, order = values.transpose_order(shape, value.order, perm)
     return context.view(value, node, to, order)

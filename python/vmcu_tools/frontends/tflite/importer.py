@@ -13,18 +13,7 @@ import numpy as np
 from ...graph import Graph, Port, RecurrentState, State, Tensor
 from ...paths import import_modules
 from ...quant import INT8_MAX, INT8_MIN
-from .. import constant_outputs
-from ..common import (
-    KEEP_QUANTISATION,
-    PARSE_ERRORS,
-    REPORT_DEFECT,
-    GraphBuilder,
-    PassedOverError,
-    UnsupportedError,
-    parsing,
-    require,
-    unexpected,
-)
+from .. import common, constant_outputs
 from . import wide
 from .constants import computed
 from .embedding import is_numbers, numbers
@@ -52,7 +41,7 @@ def load(path: Path) -> Graph:
     """The graph of a .tflite file; UserError with all its problems."""
     model = read(path)
     kind = kind_of(model)
-    with parsing(str(path)):
+    with common.parsing(str(path)):
         if kind is None:
             folded = computed(fold(model).model, lambda part: import_model(part, str(path)))
             builder = import_model(folded, str(path))
@@ -73,9 +62,9 @@ def _with_states(graph: Graph, model: FileModel) -> Graph:
     return replace(graph, inputs=inputs, outputs=outputs, state=state)
 
 
-def import_model(model: FileModel, file: str) -> GraphBuilder:
+def import_model(model: FileModel, file: str) -> common.GraphBuilder:
     """The graph, or its problems; `file`: the model's name in these."""
-    builder = GraphBuilder(file)
+    builder = common.GraphBuilder(file)
     importer = Importer(model, builder, _Activations(model, builder))
     borders = _Borders(model, builder, importer)
     borders.inputs()
@@ -88,10 +77,10 @@ def import_model(model: FileModel, file: str) -> GraphBuilder:
     return builder
 
 
-def _of_another_kind(model: FileModel, kind: Kind, file: str) -> GraphBuilder:
+def _of_another_kind(model: FileModel, kind: Kind, file: str) -> common.GraphBuilder:
     """Reports a file that is no int8 network, and the operators that will not be supported
     either once it is converted as it should be."""
-    builder = GraphBuilder(file)
+    builder = common.GraphBuilder(file)
     builder.problem(kind.reason, kind.remedy)
     for op in model.ops:
         if op.op not in RULES and op.op not in TABULATED and op.op not in kind.ops:
@@ -105,40 +94,40 @@ def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
     name = model.tensors[op.outputs[0]].name if op.outputs else ""
     try:
         if op.op == "IF":
-            raise UnsupportedError("the condition is not constant", _NO_CONTROL)
+            raise common.UnsupportedError("the condition is not constant", _NO_CONTROL)
         rule = float_operator if is_float(importer, op) else RULES.get(op.op)
         if rule is None:
-            raise UnsupportedError(NOT_SUPPORTED, REPLACE)
+            raise common.UnsupportedError(NOT_SUPPORTED, REPLACE)
         op.check_options()
         one = len(op.outputs) == 1 or (op.op in SEVERAL_OUTPUTS and len(op.outputs) > 1)
-        require(one, f"{len(op.outputs)} outputs instead of one")
-        require(known.isdisjoint(op.outputs), f"tensor '{name}' is computed twice")
+        common.require(one, f"{len(op.outputs)} outputs instead of one")
+        common.require(known.isdisjoint(op.outputs), f"tensor '{name}' is computed twice")
         unsigned = any(
             model.tensors[i].type == "UINT8" for i in (*op.inputs, *op.outputs) if i >= 0
         )
-        require(
+        common.require(
             op.op == "QUANTIZE" or not unsigned,
             "the tensors are uint8, not int8",
-            KEEP_QUANTISATION,
+            common.KEEP_QUANTISATION,
         )
         rule(importer, op)
         for i in op.inputs:
             ready = i < 0 or i in known or model.tensors[i].data is not None
-            require(ready, f"tensor '{model.tensors[i].name}' is used before it is computed")
+            common.require(ready, f"tensor '{model.tensors[i].name}' is used before it is computed")
         return
-    except UnsupportedError as error:
+    except common.UnsupportedError as error:
         builder.problem(error.reason, error.remedy, name, op.op)
-    except PassedOverError:
+    except common.PassedOverError:
         pass
-    except PARSE_ERRORS as error:
-        builder.problem(unexpected(error), REPORT_DEFECT, name, op.op)
+    except common.PARSE_ERRORS as error:
+        builder.problem(common.unexpected(error), common.REPORT_DEFECT, name, op.op)
     importer.activation.pass_over(op.outputs)
 
 
 class _Activations:
     """The graph tensors of a file's activations; each problem with one is raised once."""
 
-    def __init__(self, model: FileModel, builder: GraphBuilder):
+    def __init__(self, model: FileModel, builder: common.GraphBuilder):
         self.model = model
         self.builder = builder
         self._reported: set[int] = set()
@@ -149,12 +138,12 @@ class _Activations:
         self._reported.update(i for i in outputs if tensors[i].type not in ("INT8", "UINT8"))
 
     def __call__(self, index: int) -> Tensor:
-        require(index >= 0, "a required tensor is missing")
+        common.require(index >= 0, "a required tensor is missing")
         if index in self._reported:
-            raise PassedOverError
+            raise common.PassedOverError
         try:
             return self.builder.add_tensor(_tensor(self.model.tensors[index]))
-        except UnsupportedError:
+        except common.UnsupportedError:
             self._reported.add(index)
             raise
 
@@ -163,10 +152,10 @@ def _tensor(tensor: FileTensor) -> Tensor:
     """An int8 or uint8 activation; uint8 is relabelled as q - 128."""
     what = f"tensor '{tensor.name}'"
     other = f"{what} is {tensor.type.lower()}, not int8"
-    require(tensor.type in ("INT8", "UINT8"), other, KEEP_QUANTISATION)
+    common.require(tensor.type in ("INT8", "UINT8"), other, common.KEEP_QUANTISATION)
     scale, zero_point = quantisation_of(tensor)
     zero_point -= 128 if tensor.type == "UINT8" else 0
-    require(INT8_MIN <= zero_point <= INT8_MAX, f"{what} has the zero point {zero_point}")
+    common.require(INT8_MIN <= zero_point <= INT8_MAX, f"{what} has the zero point {zero_point}")
     return Tensor(tensor.name, image_shape(tensor.shape), scale, zero_point)
 
 
@@ -174,7 +163,7 @@ class _Borders:
     """Graph inputs and outputs. QUANTIZE of a float input and DEQUANTIZE to a float output are
     left out; the port then says float32 and names the int8 tensor."""
 
-    def __init__(self, model: FileModel, builder: GraphBuilder, importer: Importer):
+    def __init__(self, model: FileModel, builder: common.GraphBuilder, importer: Importer):
         self.model = model
         self.builder = builder
         self.importer = importer
@@ -244,16 +233,16 @@ class _Borders:
                 values = tensor.values.astype(np.int16) - 128 * (tensor.type == "UINT8")
                 constant_outputs.write(self.builder, output, values.astype(np.int8))
                 self._port(self.builder.outputs, tensor, lambda: output)
-        except UnsupportedError as error:
+        except common.UnsupportedError as error:
             self.builder.problem(error.reason, error.remedy, tensor.name)
 
     def _port(self, ports: list[Port], tensor: FileTensor, inner: Callable[[], Tensor]) -> None:
         try:
             name = inner().name
-        except UnsupportedError as error:
+        except common.UnsupportedError as error:
             self.builder.problem(error.reason, error.remedy, tensor.name)
             return
-        except PassedOverError:
+        except common.PassedOverError:
             return
         dtype = tensor.type.lower()
         ports.append(Port(name, tensor.name, tensor.shape, dtype, half_away=True))

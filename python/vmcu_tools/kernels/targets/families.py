@@ -5,15 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..language.packing import (
-    NIBBLE_PAIRS,
-    NIBBLE_VECTORS,
-    NIBBLES,
-    PAIRS,
-    VECTORS,
-    WORDS,
-    Packing,
-)
+from ..language import packing
 from ..language.target import Costs, Target
 
 
@@ -21,7 +13,7 @@ def family(
     name: str,
     title: str,
     guard: str,
-    packings: tuple[Packing, Packing],
+    packings: tuple[packing.Packing, packing.Packing],
     costs: Costs,
     mac_int4: float | None = None,
 ) -> Target:
@@ -43,14 +35,14 @@ COSTS = Costs(
     call_strip_channel=40,
     layer=250,
 )
-PORTABLE = family("portable", "Portable C99", "1", (WORDS, NIBBLES), COSTS)
+PORTABLE = family("portable", "Portable C99", "1", (packing.WORDS, packing.NIBBLES), COSTS)
 # In Thumb state alone: LDRD and STRD take any two registers there, in Arm state two neighbours.
 DSP = family(
     "dsp",
     "ARMv7E-M and ARMv8-M with DSP",
     "defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && defined(__thumb2__) && "
     "\\\n\t!defined(VMCU_NO_DSP) && !defined(VMCU_PORTABLE)",
-    (WORDS, NIBBLES),
+    (packing.WORDS, packing.NIBBLES),
     COSTS,
     mac_int4=1.8,
 )
@@ -58,7 +50,7 @@ HELIUM = family(
     "helium",
     "ARMv8.1-M with MVE",
     "defined(__ARM_FEATURE_MVE) && defined(__thumb2__) && !defined(VMCU_PORTABLE)",
-    (VECTORS, NIBBLE_VECTORS),
+    (packing.VECTORS, packing.NIBBLE_VECTORS),
     # `vmcu bench --on qemu:m55`, in instructions.
     Costs(
         mac=0.25,
@@ -76,7 +68,7 @@ V7M = family(
     "ARMv7-M and ARMv8-M without DSP",
     "(defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__) || defined(__ARM_ARCH_8M_MAIN__)) "
     "&& \\\n\t!defined(VMCU_PORTABLE)",
-    (WORDS, NIBBLES),
+    (packing.WORDS, packing.NIBBLES),
     # `vmcu bench --on qemu:m3`: a multiply-accumulate takes 2.4 to 2.7 times the cycles of a
     # Cortex-M4 with DSP in whole networks, 2.1 times in depthwise layers; a call takes 1.2 to 1.4
     # times as many. So small tiles cost less of the whole.
@@ -95,7 +87,7 @@ V6M = family(
     "v6m",
     "ARMv6-M and ARMv8-M Baseline",
     "(defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)) && !defined(VMCU_PORTABLE)",
-    (PAIRS, NIBBLE_PAIRS),
+    (packing.PAIRS, packing.NIBBLE_PAIRS),
     # `vmcu bench --on qemu:m0`, requantisers left out of the cycles of a multiply-accumulate. Calls
     # are those of a Cortex-M3 times 1.25, which is not measured.
     Costs(
@@ -113,7 +105,7 @@ RV32 = family(
     "rv32",
     "RV32IM",
     "defined(__riscv_mul) && __riscv_xlen == 32 && !defined(VMCU_PORTABLE)",
-    (PAIRS, NIBBLE_PAIRS),
+    (packing.PAIRS, packing.NIBBLE_PAIRS),
     # Calls are those of a Cortex-M3.
     replace(V7M.costs, mac=2.7, mac_direct=0.6, mac_depthwise=5.5),
 )

@@ -17,17 +17,7 @@ import onnx
 from onnx import helper
 
 from ...errors import Problem, UserError
-from ...frontends.common import (
-    ASK_EXPORTER,
-    PARSE_ERRORS,
-    REPORT_DEFECT,
-    GraphBuilder,
-    UnsupportedError,
-    check_file_size,
-    parsing,
-    require,
-    unexpected,
-)
+from ...frontends import common
 from ...frontends.tflite.file import FileModel, FileOp, FileTensor, subgraphs
 from ...frontends.tflite.fold import fold
 from ...frontends.tflite.ops import Importer
@@ -68,7 +58,7 @@ def convert(path: Path) -> Converted:
     """The float32 model of a float .tflite file, with the file's names and shapes, and the
     quantisation of weights that the file has in int8 or int4. Raises UserError with all problems of
     the file."""
-    check_file_size(path, path.stat().st_size)
+    common.check_file_size(path, path.stat().st_size)
     graphs, count = subgraphs(path)
     if count > 1 and keeps_state(graphs[0]):
         hint = "give states as inputs and outputs, or export the float model as .onnx"
@@ -78,8 +68,8 @@ def convert(path: Path) -> Converted:
         reason = "the model is already quantised"
         hint = "give it to `vmcu build` as it is, without calibration data"
         raise UserError(Problem(reason, hint, str(path)))
-    with parsing(str(path)):
-        builder = GraphBuilder(str(path))
+    with common.parsing(str(path)):
+        builder = common.GraphBuilder(str(path))
         writer = _written(fold(read_model).model, builder)
         if builder.problems:
             raise UserError(*builder.problems)
@@ -109,7 +99,7 @@ class _NoActivations:
         return
 
 
-def _written(model: FileModel, builder: GraphBuilder) -> Writer:
+def _written(model: FileModel, builder: common.GraphBuilder) -> Writer:
     """The nodes of all operators; problems are added to `builder`."""
     writer = Writer(model, Importer(model, builder, _NoActivations()))
     failed: set[int] = set()
@@ -132,24 +122,24 @@ def _written(model: FileModel, builder: GraphBuilder) -> Writer:
     return writer
 
 
-def _try(builder: GraphBuilder, name: str, op: str, step: Callable[[], object]) -> bool:
+def _try(builder: common.GraphBuilder, name: str, op: str, step: Callable[[], object]) -> bool:
     """Whether a step succeeds; if not, its problem is added."""
     try:
         step()
         return True
-    except UnsupportedError as error:
+    except common.UnsupportedError as error:
         builder.problem(error.reason, error.remedy, name, op)
-    except PARSE_ERRORS as error:
-        builder.problem(unexpected(error), REPORT_DEFECT, name, op)
+    except common.PARSE_ERRORS as error:
+        builder.problem(common.unexpected(error), common.REPORT_DEFECT, name, op)
     return False
 
 
 def _convert(writer: Writer, op: FileOp) -> None:
-    require(op.op in RULES, _NO_RULE, _REPLACE)
+    common.require(op.op in RULES, _NO_RULE, _REPLACE)
     op.check_options()
-    require(bool(op.outputs) and min(op.outputs) >= 0, "it has no output")
+    common.require(bool(op.outputs) and min(op.outputs) >= 0, "it has no output")
     known = not any(index in writer.values for index in op.outputs)
-    require(known, f"tensor '{writer.tensor(op.outputs[0]).name}' is computed twice")
+    common.require(known, f"tensor '{writer.tensor(op.outputs[0]).name}' is computed twice")
     writer.convert(op)
 
 
@@ -158,7 +148,7 @@ def _port(writer: Writer, index: int) -> onnx.ValueInfoProto:
     tensor = writer.tensor(index)
     quantised = tensor.scales.size > 0
     kind = np.float32 if quantised else _TYPES.get(tensor.type)
-    require(kind is not None, f"it is of type {tensor.type.lower()}", "use float32")
+    common.require(kind is not None, f"it is of type {tensor.type.lower()}", "use float32")
     shape = writer.shape(index)
     return helper.make_tensor_value_info(
         tensor.name, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), shape
@@ -169,7 +159,9 @@ def _name_output(writer: Writer, index: int) -> None:
     """Gives an output the file's name where it is the same as another tensor."""
     name = _port(writer, index).name
     value = writer.read(index)
-    require(name not in writer.constants, "the output is a constant", "use it without a model")
+    common.require(
+        name not in writer.constants, "the output is a constant", "use it without a model"
+    )
     if value != name:
         writer.nodes.append(helper.make_node("Identity", [value], [name], name))
 
@@ -195,7 +187,7 @@ def _check(model: onnx.ModelProto, file_model: FileModel, file: str) -> None:
         whole = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     except Exception as error:  # onnx's errors have no base of their own
         reason = f"its parts contradict each other: {one_line(error)}"
-        raise UserError(Problem(reason, REPORT_DEFECT, file)) from error
+        raise UserError(Problem(reason, common.REPORT_DEFECT, file)) from error
     named = {tensor.name: tensor for tensor in file_model.tensors}
     problems = []
     for value in whole.graph.value_info:
@@ -203,7 +195,7 @@ def _check(model: onnx.ModelProto, file_model: FileModel, file: str) -> None:
         tensor = named.get(value.name)
         if tensor is not None and _differs(tensor, sizes):
             reason = f"the output is {list(tensor.shape)} in the file but computes {sizes}"
-            problems.append(Problem(reason, ASK_EXPORTER, file, value.name))
+            problems.append(Problem(reason, common.ASK_EXPORTER, file, value.name))
     if problems:
         raise UserError(*problems)
 
