@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from rows import listed
 from vmcu_tools.graph import Graph, Node, Op, Port, Shape, Tensor, Window
 from vmcu_tools.ops.add import Add
 from vmcu_tools.ops.conv2d import Conv2D
@@ -122,22 +122,17 @@ class Module:
 def modules() -> list[Module]:
     """Table 2 of the paper. It gives S3 different channels before and after, so no sum."""
     found = []
-    with TABLE_2.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            strides = (row["stride_expand"], row["stride_dw"], row["stride_project"])
-            found.append(
-                Module(
-                    row["name"],
-                    row["net"],
-                    int(row["hw"]),
-                    int(row["cin"]),
-                    int(row["cmid"]),
-                    int(row["cout"]),
-                    int(row["k"]),
-                    (int(strides[0]), int(strides[1]), int(strides[2])),
-                    row["residual"] == "1" and row["cin"] == row["cout"],
-                )
+    for row in listed(TABLE_2):
+        strides = (row["stride_expand"], row["stride_dw"], row["stride_project"])
+        found.append(
+            Module(
+                row["name"],
+                row["net"],
+                *(int(row[size]) for size in ("hw", "cin", "cmid", "cout", "k")),
+                (int(strides[0]), int(strides[1]), int(strides[2])),
+                row["residual"] == "1" and row["cin"] == row["cout"],
             )
+        )
     return found
 
 

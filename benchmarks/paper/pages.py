@@ -86,13 +86,19 @@ def show(
         parser.error(f"no such table: {', '.join(unknown)}")
     for name in args.tables or tables:
         table = tables[name]()
-        block = table.markdown(command(name))
-        print(f"{table.title}\n\n{block}\n", flush=True)
-        if args.write:
-            try:
-                put(args.write, name, block, table.behind)
-            except ValueError as error:
-                parser.error(f"{args.write}: {error}")
+        try:
+            show_one(table, name, command(name), args.write)
+        except ValueError as error:
+            parser.error(f"{args.write}: {error}")
+
+
+def show_one(table: Table, name: str, command: str, page: Path | None) -> None:
+    """Prints a table, and puts it on a page, with its manifest. Raises ValueError
+    without markers."""
+    block = table.markdown(command)
+    print(f"{table.title}\n\n{block}\n", flush=True)
+    if page is not None:
+        put(page, name, block, table.behind)
 
 
 def put(page: Path, name: str, block: str, behind: Behind) -> None:

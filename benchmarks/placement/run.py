@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import Behind, hashes  # noqa: E402
-from pages import Table, put  # noqa: E402
+from pages import Table, show_one  # noqa: E402
 from vmcu_lab.placement import SECONDS, Instance, files, place  # noqa: E402
 from vmcu_lab.placement.workers import cores  # noqa: E402
 from vmcu_lab.planners import tflm  # noqa: E402
@@ -69,11 +69,7 @@ def main() -> None:
     options.add_argument("--write", type=Path, metavar="FILE")
     args = options.parse_args()
     problems = [p for path in args.paths for p in (sorted(path.glob("*.csv")) or [path])]
-    found = table(problems, args.seconds, args.workers)
-    block = found.markdown(COMMAND)
-    print(block)
-    if args.write:
-        put(args.write, NAME, block, found.behind)
+    show_one(table(problems, args.seconds, args.workers), NAME, COMMAND, args.write)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ point.
 
 from __future__ import annotations
 
-import csv
 import re
 import sys
 import tempfile
@@ -28,6 +27,7 @@ sys.path.append(str(ROOT / "benchmarks" / "paper"))
 from figures import built  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
+from rows import read  # noqa: E402
 from vmcu_bench.runners.samples import make_samples  # noqa: E402
 from vmcu_bench.verify import verify  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
@@ -83,11 +83,7 @@ class Reached:
 
 
 def points() -> list[Point]:
-    with FACTS.open(encoding="utf-8", newline="") as file:
-        return [
-            Point(row["network"], row["file"], int(row["bytes"]), float(row["macs"]))
-            for row in csv.DictReader(file)
-        ]
+    return read(FACTS, Point)
 
 
 def reached(point: Point, folder: Path) -> Reached:

@@ -17,7 +17,6 @@ shortest time of rounds 1.0 to 1.3, closed division.
 from __future__ import annotations
 
 import contextlib
-import csv
 import json
 import math
 import os
@@ -36,6 +35,7 @@ import numpy as np  # noqa: E402
 import random_nets  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
+from rows import listed, read  # noqa: E402
 from serial_flash import serial_row  # noqa: E402
 from vmcu_bench.cycles.model import bench, board  # noqa: E402
 from vmcu_bench.runners import RUNNERS  # noqa: E402
@@ -101,17 +101,7 @@ class Published:
 
 
 def published() -> list[Published]:
-    with FACTS.open(encoding="utf-8", newline="") as file:
-        return [
-            Published(
-                row["network"],
-                float(row["predicted_ms"]),
-                float(row["throughput"]),
-                float(row["best_ms"]),
-                row["best_by"],
-            )
-            for row in csv.DictReader(file)
-        ]
+    return read(FACTS, Published)
 
 
 def error() -> Table:
@@ -283,8 +273,7 @@ def random() -> Table:
 
 def cores() -> Table:
     """How many cycles other cores need for what takes a Cortex-M4 one."""
-    with CORES.open(encoding="utf-8", newline="") as file:
-        facts = list(csv.DictReader(file))
+    facts = listed(CORES)
     base = {row["network"]: cycles(row) for row in facts if row["core"] == "cortex-m4"}
     rows = tuple(
         (
@@ -305,8 +294,7 @@ def cores() -> Table:
 def dual(folder: Path, only: Sequence[str] = ()) -> Table:
     """What the model of a core that issues two instructions a cycle says beside a Cortex-M4, and
     what one engine's published times say. only: networks, all by default."""
-    with CORES.open(encoding="utf-8", newline="") as file:
-        facts = {(row["network"], row["core"]): cycles(row) for row in csv.DictReader(file)}
+    facts = {(row["network"], row["core"]): cycles(row) for row in listed(CORES)}
     flags = tuple(flag for flag in board("qemu:m7").flags if flag != "-DVMCU_CORTEX_M7")
     RUNNERS[PLAIN] = replace(board("qemu:m7"), name=PLAIN, flags=flags)
     rows = []
@@ -332,8 +320,7 @@ def dual(folder: Path, only: Sequence[str] = ()) -> Table:
 
 def serial(folder: Path) -> Table:
     """The model of serial flash, beside times that were published for another engine."""
-    with SERIAL.open(encoding="utf-8", newline="") as file:
-        facts = {row["network"]: row for row in csv.DictReader(file)}
+    facts = {row["network"]: row for row in listed(SERIAL)}
     rows = [serial_row(name, folder / MODELS[name], facts.get(name, {})) for name in MODELS]
     rows.insert(1, serial_row("ad", folder / MODELS["ad"], {}, int4=True))
     columns = (

@@ -16,17 +16,17 @@ torchvision, 224x224, its first eight layers.
 
 from __future__ import annotations
 
-import csv
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks" / folder) for folder in ("paper", "rivals")]
 
 import layers  # noqa: E402
+import rows as lists  # noqa: E402
 from manifests import Behind, hashes  # noqa: E402
 from pages import MODELS, Table, options, show  # noqa: E402
 from peer import CmsisNn, Peer  # noqa: E402
@@ -82,12 +82,7 @@ class Part:
 
 def read() -> list[Pair]:
     """The pairs of boards.csv."""
-    with FACTS.open(encoding="utf-8", newline="") as file:
-        numbers = ("published", "counted", "waits")
-        return [
-            Pair(**{name: int(text) if name in numbers else text for name, text in line.items()})
-            for line in csv.DictReader(file)
-        ]
+    return lists.read(FACTS, Pair)
 
 
 def parts(network: str) -> list[Part]:
@@ -188,14 +183,6 @@ def counted(pair: Pair, library: CmsisNn, archive: Path) -> Pair:
     return replace(pair, counted=round(total), waits=round(waits))
 
 
-def write(pairs: Sequence[Pair]) -> None:
-    """Writes boards.csv."""
-    with FACTS.open("w", encoding="utf-8", newline="") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(vars(pairs[0]))
-        lines.writerows(map(astuple, pairs))
-
-
 def boards() -> Table:
     """Modelled and measured cycles of whole networks."""
     some = [pair for pair in read() if pair.core != "m55"]
@@ -246,5 +233,5 @@ if __name__ == "__main__":
     parser.add_argument("--against", type=Path, metavar="DIR")
     args = parser.parse_args()
     if args.against is not None:
-        write(list(count(args.against, read())))
+        lists.write(FACTS, [vars(pair) for pair in count(args.against, read())])
     show(parser, args, TABLES, command)

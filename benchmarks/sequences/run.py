@@ -10,7 +10,6 @@ peer, a 16x16 layer of the same channels, stride 1. --count measures them again.
 
 from __future__ import annotations
 
-import csv
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
+import rows as lists  # noqa: E402
 from layers import convolution  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
@@ -100,15 +100,7 @@ def per_mac(machine: str, size: tuple[int, int], channels: int, window: Window) 
 
 def read() -> list[Cell]:
     """The cells of cells.csv."""
-    with CELLS.open(encoding="utf-8", newline="") as file:
-        return [
-            Cell(
-                line["machine"],
-                *(int(line[name]) for name in ("channels", "taps", "stride", "dilation")),
-                *(float(line[name]) for name in ("cost", "peer")),
-            )
-            for line in csv.DictReader(file)
-        ]
+    return lists.read(CELLS, Cell)
 
 
 def place(cell: Cell) -> tuple[int, ...]:
@@ -121,10 +113,7 @@ def write(machines: Sequence[str]) -> None:
     """Counts the cells of some machines again; keeps those of the others."""
     kept = [] if not CELLS.exists() else [c for c in read() if c.machine not in machines]
     found = sorted([*kept, *(counted(cell) for cell in grid(machines))], key=place)
-    with CELLS.open("w", encoding="utf-8", newline="") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(vars(found[0]))
-        lines.writerows(vars(cell).values() for cell in found)
+    lists.write(CELLS, [vars(cell) for cell in found])
 
 
 COLUMNS = ("core, layers", "cells", "least", "median", "most", f"above {GOAL}", "most of")
@@ -149,15 +138,10 @@ def table() -> Table:
     return Table("1-D beside 2-D convolutions", COLUMNS, tuple(rows(read())), behind=behind)
 
 
-def command(_: str) -> str:
-    """What prints the table."""
-    return "python benchmarks/sequences/run.py"
-
-
 if __name__ == "__main__":
     parser = options(__doc__ or "", [NAME])
     parser.add_argument("--count", nargs="*", metavar="MACHINE", choices=MACHINES)
     args = parser.parse_args()
     if args.count is not None:
         write(args.count or MACHINES)
-    show(parser, args, {NAME: table}, command)
+    show(parser, args, {NAME: table}, lambda _: "python benchmarks/sequences/run.py")

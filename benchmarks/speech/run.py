@@ -23,7 +23,7 @@ import onnx  # noqa: E402
 from calls import Arrays, calibration, frames_of  # noqa: E402
 from make import NETWORKS, RANDOM  # noqa: E402
 from manifests import GCC, QEMU, Behind  # noqa: E402
-from pages import Table, put  # noqa: E402
+from pages import Table, show_one  # noqa: E402
 from scores import score  # noqa: E402
 from vmcu_bench.cycles import stream  # noqa: E402
 from vmcu_bench.verify.stream import verify  # noqa: E402
@@ -88,10 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", type=Path, metavar="FILE")
     args = parser.parse_args(arguments)
     command = "python benchmarks/speech/run.py --write doc/streaming.md"
-    block = table(args.networks or list(NETWORKS)).markdown(command)
-    print(block)
-    if args.write:
-        put(args.write, NAME, block, Behind(tools=(GCC, QEMU)))
+    show_one(table(args.networks or list(NETWORKS)), NAME, command, args.write)
 
 
 if __name__ == "__main__":

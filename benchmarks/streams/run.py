@@ -11,7 +11,6 @@ hops of one stream each is compared with the file's own runtime on the whole win
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
+import pages  # noqa: E402
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
-from pages import put  # noqa: E402
 from vmcu_bench.cycles import model, stream  # noqa: E402
 from vmcu_bench.verify.stream import verify  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
@@ -32,14 +31,13 @@ BOARD = "qemu:m4"
 # File and hop.
 SWW, KWS = "mlperf-tiny-sww.tflite", "mlperf-tiny-kws.tflite"
 MODELS = ((SWW, 1), (SWW, 5), (KWS, 1))
-HEAD = (
-    "| model | hop | RAM | of it state | MACs | whole | instructions | worst | whole | "
-    "hops that differ |\n"
-    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+COLUMNS = (
+    *("model", "hop", "RAM", "of it state", "MACs", "whole", "instructions", "worst", "whole"),
+    "hops that differ",
 )
 
 
-def row(path: Path, hop: int, hops: int) -> str:
+def row(path: Path, hop: int, hops: int) -> tuple[str, ...]:
     """A line of the table."""
     plan = compile_model(path, CompileOptions(hop=hop))
     kept = hop_of(plan)
@@ -51,30 +49,25 @@ def row(path: Path, hop: int, hops: int) -> str:
     costs = (round(counted.instructions), counted.instructions_worst, whole.instructions)
     words = [f"{cell:,}" if isinstance(cell, int) else cell for cell in (*cells, *costs)]
     (against,) = checked.judged
-    return f"| {' | '.join(words)} | {against.wrong} of {checked.hops:,} |\n"
+    return (*words, f"{against.wrong} of {checked.hops:,}")
 
 
-def table(folder: Path, hops: int) -> str:
-    """The table, with the command that makes it."""
-    rows = "".join(row(folder / name, hop, hops) for name, hop in MODELS)
-    command = "`python benchmarks/streams/run.py --write doc/streaming.md`"
-    return f"{command}\n\n{HEAD}{rows}".rstrip()
+def table(folder: Path, hops: int) -> pages.Table:
+    rows = tuple(row(folder / name, hop, hops) for name, hop in MODELS)
+    behind = Behind(hashes({folder / name for name, _ in MODELS}), (GCC, QEMU))
+    return pages.Table("Streams, a hop", COLUMNS, rows, behind=behind)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    known = os.environ.get("VMCU_MODELS", ROOT.parent / "shared/models")
-    parser.add_argument("--models", type=Path, default=Path(known))
+    parser.add_argument("--models", type=Path, default=pages.MODELS)
     parser.add_argument("--hops", type=int, default=10_000)
     parser.add_argument("--write", type=Path, metavar="FILE")
     args = parser.parse_args(arguments)
-    text = table(args.models, args.hops)
-    print(text)
-    if args.write:
-        behind = Behind(hashes({args.models / name for name, _ in MODELS}), (GCC, QEMU))
-        put(args.write, NAME, text, behind)
+    command = "python benchmarks/streams/run.py --write doc/streaming.md"
+    pages.show_one(table(args.models, args.hops), NAME, command, args.write)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import Behind, hashes  # noqa: E402
-from pages import Table, put  # noqa: E402
+from pages import Table, show_one  # noqa: E402
 from vmcu_lab.placement import InputError, checker, graphs  # noqa: E402
 from vmcu_lab.placement.graph_files import NamedGraph  # noqa: E402
 from vmcu_lab.placement.spilling import Prices, need_of, solve_within  # noqa: E402
@@ -114,11 +114,7 @@ def main() -> None:
     options.add_argument("files", type=Path, nargs="+", metavar="FILE.json")
     options.add_argument("--write", type=Path, metavar="FILE")
     args = options.parse_args()
-    found = table(args.files)
-    block = found.markdown(COMMAND)
-    print(block)
-    if args.write:
-        put(args.write, NAME, block, found.behind)
+    show_one(table(args.files), NAME, COMMAND, args.write)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import Behind, hashes  # noqa: E402
-from pages import Table, put  # noqa: E402
+from pages import Table, show_one  # noqa: E402
 from vmcu_lab.placement import caching_allocator, graphs, place  # noqa: E402
 from vmcu_lab.placement.caching_allocator import Replay  # noqa: E402
 from vmcu_tools.ordering.tasks import usage  # noqa: E402
@@ -142,10 +142,7 @@ def main() -> None:
     options.add_argument("--write", type=Path, metavar="FILE")
     args = options.parse_args()
     for name, table in tables(args.files, args.seconds):
-        block = table.markdown(COMMAND)
-        print(f"{table.title}\n\n{block}\n", flush=True)
-        if args.write:
-            put(args.write, name, block, table.behind)
+        show_one(table, name, COMMAND, args.write)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
-from pages import Table, put  # noqa: E402
+from pages import Table, show_one  # noqa: E402
 from vmcu_bench.cycles.model import bench, board, check_outputs  # noqa: E402
 from vmcu_bench.runners.compiled import MODEL_NAME  # noqa: E402
 from vmcu_bench.runners.counting import CountingRunner, markers_of  # noqa: E402
@@ -125,10 +125,7 @@ def main() -> int:
             print(*found[-1].row, file=sys.stderr, flush=True)
     behind = Behind(hashes(args.models), (GCC, QEMU))
     table = Table("Under Zephyr", COLUMNS, tuple(one.row for one in found), behind=behind)
-    block = table.markdown(COMMAND)
-    print(block)
-    if args.write:
-        put(args.write, NAME, block, behind)
+    show_one(table, NAME, COMMAND, args.write)
     return int(any(one.ratio > LIMIT for one in found))
 
 
