@@ -180,7 +180,7 @@ endfunction()
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
 #                  [RAM <bytes>] [MEMORY <name>=<bytes>,...]
 #                  [STREAM_INPUT | INPUT_ELSEWHERE | HOP <rows> [TIME <axis>] | STATE <in>:<out>...]
-#                  [ROTATE] [EXTERNAL_WEIGHTS <rate>,...] [ARGS <argument>...])
+#                  [ROTATE] [EXTERNAL_WEIGHTS <rate>,...] [WORKERS 2] [ARGS <argument>...])
 #   vmcu_add_model(<target> NAME <name> MODEL <file> TRAIN_CLASSES <count> [RAM <bytes>]
 #                  [ARGS <argument>...])
 #
@@ -201,6 +201,7 @@ endfunction()
 #              The weights are in <build folder>/vmcu/<name>/<name>.weights.bin, which a struct
 #              vmcu_reader reads, such as 8MB/s,latency=100us,ram=20K; Zephyr:
 #              CONFIG_VMCU_EXTERNAL_WEIGHTS=y.
+# WORKERS      Two cores share an inference, by <name>_team, see vmcu/workers.h.
 # TRAIN_CLASSES
 #              Compiles with `vmcu train-head` instead of `vmcu build`: the last dense layer of so
 #              many classes is trained on the device; <name>_weights.h has its first weights.
@@ -211,7 +212,7 @@ endfunction()
 # CONFIG_VMCU_STREAMS=y; elsewhere this defines VMCU_STREAMS.
 function(vmcu_add_model target)
   set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
-  set(values NAME MODEL RAM MEMORY HOP TIME TRAIN_CLASSES EXTERNAL_WEIGHTS)
+  set(values NAME MODEL RAM MEMORY HOP TIME TRAIN_CLASSES EXTERNAL_WEIGHTS WORKERS)
   cmake_parse_arguments(arg "${flags}" "${values}" "STATE;ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
@@ -294,6 +295,10 @@ function(vmcu_add_model target)
         "vmcu_add_model(${target} NAME ${arg_NAME} EXTERNAL_WEIGHTS): set CONFIG_VMCU_EXTERNAL_WEIGHTS=y in prj.conf"
       )
     endif()
+  endif()
+
+  if(arg_WORKERS)
+    list(APPEND options --workers "${arg_WORKERS}")
   endif()
 
   if(NOT "${options}" MATCHES "--target|--format")

@@ -299,6 +299,18 @@ def test_zephyr_needs_its_option_for_states(tmp_path: Path, options: str) -> Non
 
 
 @needs_cmake
+def test_a_model_that_two_workers_share(tmp_path: Path) -> None:
+    digits = f"digits MODEL {DIGITS}/digits.onnx"
+    main = '#include "digits.h"\nconst void *tables = &digits_team;\n'
+    for workers, works in (("2", True), ("3", False)):
+        cmake_project(tmp_path, f"{digits} WORKERS {workers}", main=main)
+        assert configure(tmp_path).returncode == 0
+        done = built(tmp_path, "CMakeFiles/app.dir/main.c.o")
+        assert (done.returncode == 0) == works, done.stdout + done.stderr
+    assert "--workers" in done.stdout + done.stderr
+
+
+@needs_cmake
 def test_a_changed_model_is_compiled_again(tmp_path: Path):
     model = tmp_path / "digits.onnx"
     shutil.copy(DIGITS / "digits.onnx", model)
