@@ -8,21 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from builders.teams import random_plan
 from drawn import seeds
-from random_networks import AnyNetwork, EveryNetwork, two_layers, wide
 from vmcu_bench import runners
 from vmcu_bench.runners.base import RunnerError
 from vmcu_bench.runners.host import HostRunner
 from vmcu_tools import paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit, write
-from vmcu_tools.graph import Graph
 from vmcu_tools.machine import workers
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.workers import Wait
 from vmcu_tools.planner.options import CompileOptions
-from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.planner.workers.share import share
 
 SOURCE = Path(__file__).with_name("workers_threads.c")
 SAMPLES = paths.root() / "samples"
@@ -51,16 +48,6 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> HostRunner:
     if subprocess.run([folder / "program"], capture_output=True, check=False).returncode:
         pytest.skip("programs with -fsanitize=thread do not start on this kernel")
     return target
-
-
-def random_graph(seed: int) -> Graph:
-    kinds = (EveryNetwork, two_layers, AnyNetwork, wide)
-    drawn = kinds[seed % len(kinds)](seed)
-    return drawn if isinstance(drawn, Graph) else drawn.made
-
-
-def random_plan(seed: int) -> Plan:
-    return share(make_plan(random_graph(seed), CompileOptions(), prove=False))
 
 
 def interleavings(plan: Plan, target: HostRunner, folder: Path, *arguments: object) -> list[str]:
@@ -98,7 +85,7 @@ def test_models_of_samples_without_races(name: str, tmp_path: Path, sanitized: H
     interleavings(of_sample(name), sanitized, tmp_path, "threads", CHECKED, 1)
 
 
-@pytest.mark.parametrize("seed", seeds(200, 3))
+@pytest.mark.parametrize("seed", seeds(200, 8))
 def test_random_networks(seed: int, tmp_path: Path) -> None:
     expect_the_same_bytes(random_plan(seed), tmp_path, seed)
 

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The proof of two workers finds each wait that is missing, late or too short, and lists that do
+not compute an inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from builders.teams import random_plan
+from drawn import seeds
+from vmcu_tools import paths
+from vmcu_tools.compiler import compile_model
+from vmcu_tools.errors import PlanError
+from vmcu_tools.machine.events import planned_calls
+from vmcu_tools.machine.workers import prove
+from vmcu_tools.ops.pad import Pad
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.plan.workers import Entry, Task, Wait
+from vmcu_tools.planner.options import CompileOptions
+
+# Of the damages to a plan's waits.
+DRAWN = 20
+# Both workers compute columns of a layer that needs scratch in the pool.
+SCRATCH_SEED = 7
+# A ring buffer splits rows of a Pad, whose kernel computes whole ones.
+SPLIT_SEED = 114
+
+Entries = tuple[Entry, ...]
+
+
+def check(plan: Plan) -> None:
+    assert plan.team is not None
+    prove(plan, plan.team, [list(planned_calls(plan, n)) for n in range(len(plan.stages))])
+
+
+def with_entries(plan: Plan, worker: int, entries: Sequence[Entry]) -> Plan:
+    assert plan.team is not None
+    lists = list(plan.team.entries)
+    lists[worker] = tuple(entries)
+    return replace(plan, team=replace(plan.team, entries=tuple(lists)))
+
+
+def damages(entries: Entries) -> Iterator[Entries]:
+    """The list with one of its waits removed, behind the task that needs it, or too short."""
+    for at, wait in enumerate(entries):
+        if isinstance(wait, Wait):
+            before, behind = entries[:at], entries[at + 1 :]
+            yield (*before, *behind)
+            yield (*before, Wait(wait.tasks - 1), *behind)
+            if behind:
+                yield (*before, behind[0], wait, *behind[1:])
+
+
+@pytest.mark.parametrize("seed", seeds(80, 8))
+def test_each_wait_is_needed(seed: int) -> None:
+    plan = random_plan(seed)
+    assert plan.team is not None
+    check(plan)
+    damaged = [
+        with_entries(plan, worker, entries)
+        for worker, its in enumerate(plan.team.entries)
+        for entries in damages(its)
+    ]
+    chosen = np.random.default_rng(seed).permutation(len(damaged))[:DRAWN]
+    for number in chosen:
+        with pytest.raises(PlanError):
+            check(damaged[number])
+
+
+@pytest.fixture(scope="module")
+def digits() -> Plan:
+    path = paths.root() / "samples" / "digits" / "digits.onnx"
+    return compile_model(path, CompileOptions(workers=2))
+
+
+def entries_of(plan: Plan, worker: int) -> tuple[Entries, int, Task]:
+    """A worker's list, and its last task with its place."""
+    assert plan.team is not None
+    entries = plan.team.entries[worker]
+    at, task = [(n, one) for n, one in enumerate(entries) if isinstance(one, Task)][-1]
+    return entries, at, task
+
+
+@pytest.mark.parametrize("worker", [0, 1])
+def test_lists_that_are_no_inference(digits: Plan, worker: int) -> None:
+    entries, at, task = entries_of(digits, worker)
+    layers, before, behind = len(digits.steps), entries[:at], entries[at + 1 :]
+    for others, said in (
+        ((), "do not compute each call"),
+        ((task, task), "do not compute each call"),
+        ((task._replace(step=layers),), "there is no"),
+        ((task._replace(y=99),), "there is no"),
+        ((task._replace(x=99),), "there is no"),
+        ((task._replace(columns=0),), "computes whole rows"),
+        ((Wait(10_000), task), "waits for ever"),
+    ):
+        with pytest.raises(PlanError, match=said):
+            check(with_entries(digits, worker, (*before, *others, *behind)))
+
+
+def test_only_rings_split_rows_of_kernels_that_compute_whole_ones() -> None:
+    plan = random_plan(SPLIT_SEED)
+    check(plan)
+    (number,) = [n for n, step in enumerate(plan.steps) if isinstance(step.node.op, Pad)]
+    worker, task = next(
+        (worker, one)
+        for worker in (0, 1)
+        for one in entries_of(plan, worker)[0]
+        if isinstance(one, Task) and one[:2] == (number, 0)
+    )
+    entries = entries_of(plan, worker)[0]
+    halves = task._replace(columns=1), task._replace(x=1, columns=task.columns - 1)
+    at = entries.index(task)
+    with pytest.raises(PlanError, match="computes whole rows"):
+        check(with_entries(plan, worker, (*entries[:at], *halves, *entries[at + 1 :])))
+
+
+def test_two_waits_for_each_other(digits: Plan) -> None:
+    damaged = digits
+    for worker in (0, 1):
+        damaged = with_entries(damaged, worker, (Wait(1), *entries_of(digits, worker)[0]))
+    with pytest.raises(PlanError, match="waits for ever"):
+        check(damaged)
+
+
+def test_scratch_that_a_worker_does_not_have() -> None:
+    """The first worker has none but the step's; the second one's has to be large enough."""
+    plan = random_plan(SCRATCH_SEED)
+    assert plan.team is not None
+    none = replace(plan, team=replace(plan.team, scratch_bytes=0))
+    own = {one.step for one in plan.team.entries[1] if isinstance(one, Task) and one.own_scratch}
+    first = [
+        one._replace(own_scratch=True) if isinstance(one, Task) and one.step in own else one
+        for one in plan.team.entries[0]
+    ]
+    for damaged in (none, with_entries(plan, 0, first)):
+        with pytest.raises(PlanError, match="cannot work in its worker's scratch"):
+            check(damaged)
