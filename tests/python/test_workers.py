@@ -27,6 +27,9 @@ DRAWN = 20
 SCRATCH_SEED = 7
 # A ring buffer splits rows of a Pad, whose kernel computes whole ones.
 SPLIT_SEED = 114
+# Rows are written over bytes of the same kernel's input that it does not read: a strided
+# convolution, a kernel written by hand.
+UNREAD_SEEDS = (385, 264)
 
 Entries = tuple[Entry, ...]
 
@@ -116,6 +119,23 @@ def test_only_rings_split_rows_of_kernels_that_compute_whole_ones() -> None:
     at = entries.index(task)
     with pytest.raises(PlanError, match="computes whole rows"):
         check(with_entries(plan, worker, (*entries[:at], *halves, *entries[at + 1 :])))
+
+
+@pytest.mark.parametrize("seed", UNREAD_SEEDS)
+def test_bytes_that_no_task_reads_may_be_gone(seed: int) -> None:
+    check(random_plan(seed))
+
+
+def test_bytes_that_a_task_reads_may_not_be_gone(digits: Plan) -> None:
+    """One worker does all tasks, in order and not."""
+    assert digits.team is not None
+    calls = [call for n in range(len(digits.stages)) for call in planned_calls(digits, n)]
+    numbers = {id(step): number for number, step in enumerate(digits.steps)}
+    tasks = [Task(numbers[id(step)], call.y, call.x, call.columns) for step, _, call in calls]
+    alone = with_entries(with_entries(digits, 0, tasks), 1, ())
+    check(alone)
+    with pytest.raises(PlanError, match=r"of tensor '.*' \(pool byte .*\) is gone"):
+        check(with_entries(alone, 0, (*tasks[:-2], tasks[-1], tasks[-2])))
 
 
 def test_two_waits_for_each_other(digits: Plan) -> None:
