@@ -138,7 +138,10 @@ static int begin_first(const struct vmcu_team_context *own)
 		return err;
 	}
 	progress->done[0] = 0U;
-	progress->done[1] = 0U;
+	if (own->team->counts[1] != 0U) {
+		/* A worker without tasks may still be about to join the inference before. */
+		progress->done[1] = 0U;
+	}
 	progress->at[0] = 0U;
 	progress->busy[0] = 1U;
 	__atomic_store_n(&progress->begun, progress->begun + 1U, __ATOMIC_RELEASE);
