@@ -66,7 +66,7 @@ def interleavings(plan: Plan, target: HostRunner, folder: Path, *arguments: obje
 
 def of_sample(name: str) -> Plan:
     plan = compile_model(SAMPLES / name / f"{name}.onnx", CompileOptions(workers=2))
-    assert plan.team is not None and min(map(len, plan.team.entries)) > 0
+    assert plan.team is not None and (plan.team.count(1) > 0) == (name in SHARED)
     return plan
 
 
@@ -80,7 +80,8 @@ def test_models_of_samples(name: str, tmp_path: Path) -> None:
     expect_the_same_bytes(of_sample(name), tmp_path, 1)
 
 
-@pytest.mark.parametrize("name", SHARED)
+# The second worker has no tasks in hello.
+@pytest.mark.parametrize("name", (*SHARED, "hello"))
 def test_models_of_samples_without_races(name: str, tmp_path: Path, sanitized: HostRunner) -> None:
     interleavings(of_sample(name), sanitized, tmp_path, "threads", CHECKED, 1)
 
