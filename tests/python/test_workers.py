@@ -18,7 +18,7 @@ from vmcu_tools.machine.events import planned_calls
 from vmcu_tools.machine.workers import prove
 from vmcu_tools.ops.pad import Pad
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.plan.workers import Entry, Task, Wait
+from vmcu_tools.plan.workers import Entry, Wait, WorkerTask
 from vmcu_tools.planner.options import CompileOptions
 
 # Of the damages to a plan's waits.
@@ -79,11 +79,11 @@ def digits() -> Plan:
     return compile_model(path, CompileOptions(workers=2))
 
 
-def entries_of(plan: Plan, worker: int) -> tuple[Entries, int, Task]:
+def entries_of(plan: Plan, worker: int) -> tuple[Entries, int, WorkerTask]:
     """A worker's list, and its last task with its place."""
     assert plan.team is not None
     entries = plan.team.entries[worker]
-    at, task = [(n, one) for n, one in enumerate(entries) if isinstance(one, Task)][-1]
+    at, task = [(n, one) for n, one in enumerate(entries) if isinstance(one, WorkerTask)][-1]
     return entries, at, task
 
 
@@ -112,7 +112,7 @@ def test_only_rings_split_rows_of_kernels_that_compute_whole_ones() -> None:
         (worker, one)
         for worker in (0, 1)
         for one in entries_of(plan, worker)[0]
-        if isinstance(one, Task) and one[:2] == (number, 0)
+        if isinstance(one, WorkerTask) and one[:2] == (number, 0)
     )
     entries = entries_of(plan, worker)[0]
     halves = task._replace(columns=1), task._replace(x=1, columns=task.columns - 1)
@@ -131,7 +131,7 @@ def test_bytes_that_a_task_reads_may_not_be_gone(digits: Plan) -> None:
     assert digits.team is not None
     calls = [call for n in range(len(digits.stages)) for call in planned_calls(digits, n)]
     numbers = {id(step): number for number, step in enumerate(digits.steps)}
-    tasks = [Task(numbers[id(step)], call.y, call.x, call.columns) for step, _, call in calls]
+    tasks = [WorkerTask(numbers[id(step)], call.y, call.x, call.columns) for step, _, call in calls]
     alone = with_entries(with_entries(digits, 0, tasks), 1, ())
     check(alone)
     with pytest.raises(PlanError, match=r"of tensor '.*' \(pool byte .*\) is gone"):
@@ -151,9 +151,11 @@ def test_scratch_that_a_worker_does_not_have() -> None:
     plan = random_plan(SCRATCH_SEED)
     assert plan.team is not None
     none = replace(plan, team=replace(plan.team, scratch_bytes=0))
-    own = {one.step for one in plan.team.entries[1] if isinstance(one, Task) and one.own_scratch}
+    own = {
+        one.step for one in plan.team.entries[1] if isinstance(one, WorkerTask) and one.own_scratch
+    }
     first = [
-        one._replace(own_scratch=True) if isinstance(one, Task) and one.step in own else one
+        one._replace(own_scratch=True) if isinstance(one, WorkerTask) and one.step in own else one
         for one in plan.team.entries[0]
     ]
     for damaged in (none, with_entries(plan, 0, first)):

@@ -37,7 +37,7 @@ static struct vmcu_team_context team;
 static struct vmcu_team_progress progress;
 static int8_t own_pool[BYTES] __attribute__((aligned(VMCU_POOL_ALIGN)));
 static int8_t pool[BYTES] __attribute__((aligned(VMCU_POOL_ALIGN)));
-static int8_t scratch[VMCU_MODEL_NET_SCRATCH_BYTES + 1] __attribute__((aligned(VMCU_POOL_ALIGN)));
+static int8_t scratch[VMCU_MODEL_SCRATCH_BYTES(net) + 1] __attribute__((aligned(VMCU_POOL_ALIGN)));
 
 static unsigned int inferences;
 static uint32_t hashes[VMCU_WORKERS];
@@ -75,7 +75,7 @@ static void *second(void *seed)
 	worker = 1;
 	state = (uint32_t)(uintptr_t)seed;
 	for (unsigned int i = 0; i < inferences; i++) {
-		if (vmcu_worker_run(&team, 1) != 0) {
+		if (vmcu_team_run(&team, 1) != 0) {
 			exit(EXIT_FAILURE);
 		}
 	}
@@ -89,10 +89,10 @@ static int take_turns(void)
 
 	do {
 		worker = 0;
-		err = vmcu_worker_step(&team, 0);
+		err = vmcu_team_step(&team, 0);
 		worker = 1;
 		while (err > 0 && draw() % 2U != 0U) {
-			(void)vmcu_worker_step(&team, 1);
+			(void)vmcu_team_step(&team, 1);
 		}
 	} while (err > 0);
 	return err;
@@ -114,7 +114,7 @@ static void write_inputs(void)
 static int compare(int turns)
 {
 	write_inputs();
-	if (vmcu_invoke(&alone) != 0 || (turns ? take_turns() : vmcu_worker_run(&team, 0)) != 0) {
+	if (vmcu_invoke(&alone) != 0 || (turns ? take_turns() : vmcu_team_run(&team, 0)) != 0) {
 		return 1;
 	}
 	for (unsigned int k = 0; k < alone.model->output_count; k++) {

@@ -105,7 +105,7 @@ class _TeamReplay:
                 raise PlanError(f"there is no {task}")
             known = task._replace(own_scratch=False) in whole
             if task.columns < 1 or not (known or layer.by_columns):
-                raise PlanError(f"{self._who(task)}: its kernel computes whole calls")
+                raise PlanError(f"{self._who(task)}: its kernel computes whole rows")
             there[task.step][task.y, task.x : task.x + task.columns] += 1
         for layer, one, other in zip(self.layers, wanted, there, strict=True):
             if not np.array_equal(one, other):

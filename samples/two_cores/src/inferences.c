@@ -38,7 +38,7 @@ static int infer(struct vmcu_context *ctx, struct vmcu_team_context *team, const
 
 		const uint32_t start = k_cycle_get_32();
 
-		err = (team == NULL) ? vmcu_invoke(ctx) : vmcu_worker_run(team, 0);
+		err = (team == NULL) ? vmcu_invoke(ctx) : vmcu_team_run(team, 0);
 		result->cycles = MIN(result->cycles, k_cycle_get_32() - start);
 	}
 	memcpy(result->scores, vmcu_output(ctx, 0), sizeof(result->scores));

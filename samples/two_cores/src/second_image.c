@@ -13,7 +13,7 @@ int main(void)
 	int err = init_shared(&team, &ctx);
 
 	while (err == 0) {
-		err = vmcu_worker_run(&team, 1);
+		err = vmcu_team_run(&team, 1);
 	}
 	return err;
 }

@@ -20,7 +20,7 @@
 struct shared {
 	struct vmcu_team_progress progress;
 	int8_t pool[VMCU_MODEL_POOL_BYTES(digits)] __aligned(VMCU_POOL_ALIGN);
-	int8_t scratch[MAX(VMCU_MODEL_DIGITS_SCRATCH_BYTES, 1)] __aligned(VMCU_POOL_ALIGN);
+	int8_t scratch[MAX(VMCU_MODEL_SCRATCH_BYTES(digits), 1)] __aligned(VMCU_POOL_ALIGN);
 };
 
 #define SHARED ((struct shared *)DT_REG_ADDR(DT_CHOSEN(vmcu_shared)))

@@ -14,7 +14,7 @@
 #define PRIORITY    K_PRIO_PREEMPT(1)
 
 static VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(digits));
-static VMCU_POOL_DEFINE(scratch, MAX(VMCU_MODEL_DIGITS_SCRATCH_BYTES, 1));
+static VMCU_POOL_DEFINE(scratch, MAX(VMCU_MODEL_SCRATCH_BYTES(digits), 1));
 static struct vmcu_context ctx;
 static struct vmcu_team_context team;
 static struct vmcu_team_progress progress;
@@ -30,7 +30,7 @@ static void work(void *worker, void *unused1, void *unused2)
 		(void)run_inferences(&team, 0);
 		return;
 	}
-	while (vmcu_worker_run(&team, 1) == 0) {
+	while (vmcu_team_run(&team, 1) == 0) {
 	}
 }
 

@@ -12,7 +12,7 @@ from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.workers.assign import assigned
 from vmcu_tools.planner.workers.conflicts import dependencies
-from vmcu_tools.planner.workers.pieces import Cut, pieces_of
+from vmcu_tools.planner.workers.pieces import CallCut, pieces_of
 from vmcu_tools.planner.workers.share import share
 
 KINDS = (EveryNetwork, two_layers, AnyNetwork, wide)
@@ -28,6 +28,6 @@ def random_plan(seed: int) -> Plan:
 
 
 def with_scratch(plan: Plan) -> Plan:
-    pieces = pieces_of(plan, Cut(2))
+    pieces = pieces_of(plan, CallCut(2))
     most = max(piece.scratch_bytes for piece in pieces)
     return replace(plan, team=assigned(pieces, dependencies(pieces), most))
