@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief What a worker does while it waits. Define VMCU_RELAX() for another system, such as
+ * @brief Action of a worker that waits. Define VMCU_RELAX() for another system, such as
  * taskYIELD() for FreeRTOS tasks that share a core.
  */
 

@@ -7,8 +7,8 @@
  * @brief Two cores compute one inference in one pool.
  *
  * `vmcu build --workers 2` writes a list of tasks for each worker into the model's C file. Waits in
- * the lists order every two accesses to the same byte, see doc/workers.md. A worker is whoever has
- * a core: a thread, a FreeRTOS task, the main loop of a second core, another image that sees the
+ * the lists order every two accesses to the same byte, see doc/workers.md. A worker is one of
+ * these: a thread, a FreeRTOS task, the main loop of a second core, another image that sees the
  * same RAM.
  */
 
@@ -53,8 +53,8 @@ struct vmcu_team {
 };
 
 /**
- * What the workers tell each other. Both must see it at once: two images place it in memory that no
- * core caches. All bytes are 0 before the first inference.
+ * Progress of the workers, which each reads of the other. Both must see it at once: two images
+ * place it in memory that no core caches. All bytes are 0 before the first inference.
  */
 struct vmcu_team_progress {
 	uint32_t begun;              /**< inferences that worker 0 has begun */
