@@ -22,7 +22,7 @@ from vmcu_tools.plan.workers import Entry, Wait, WorkerTask
 from vmcu_tools.planner.options import CompileOptions
 
 # Of the damages to a plan's waits.
-DRAWN = 20
+DRAWN = 24
 # Both workers compute columns of a layer that needs scratch in the pool.
 SCRATCH_SEED = 7
 # A ring buffer splits rows of a Pad, whose kernel computes whole ones.
@@ -46,14 +46,16 @@ def with_entries(plan: Plan, worker: int, entries: Sequence[Entry]) -> Plan:
     return replace(plan, team=replace(plan.team, entries=tuple(lists)))
 
 
-def damages(entries: Entries) -> Iterator[Entries]:
-    """The list with one of its waits removed, behind the task that needs it, or too short."""
+def damages(entries: Entries, exact: bool) -> Iterator[Entries]:
+    """The list with one of its waits removed; if waits are exact, also with it behind the task that
+    needs it, or too short."""
     for at, wait in enumerate(entries):
         if isinstance(wait, Wait):
             before, behind = entries[:at], entries[at + 1 :]
             yield (*before, *behind)
-            yield (*before, Wait(wait.tasks - 1), *behind)
-            if behind:
+            if exact:
+                yield (*before, Wait(wait.tasks - 1), *behind)
+            if exact and behind:
                 yield (*before, behind[0], wait, *behind[1:])
 
 
@@ -62,10 +64,12 @@ def test_each_wait_is_needed(seed: int) -> None:
     plan = random_plan(seed)
     assert plan.team is not None
     check(plan)
+    # The planner orders tasks by the step's scratch before it gives some of them their own.
+    exact = plan.team.scratch_bytes == 0
     damaged = [
         with_entries(plan, worker, entries)
         for worker, its in enumerate(plan.team.entries)
-        for entries in damages(its)
+        for entries in damages(its, exact)
     ]
     chosen = np.random.default_rng(seed).permutation(len(damaged))[:DRAWN]
     for number in chosen:
