@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two workers that share one pool: which worker computes which columns, and where it waits.
+"""Two workers that share one pool: the columns that each computes, and its waits.
 
 Each worker has a list of tasks, computes them one by one and counts those that are done. In front
 of a task there may be a wait for the other worker's count. Waits alone order the two: no worker

@@ -106,7 +106,7 @@ def _bits(mask: int) -> Iterator[int]:
     """The numbers in a set of bits, ascending."""
     number = -1
     while mask:
-        # What is left of a large set is small.
+        # The rest of a large set is small.
         low = (mask & -mask).bit_length()
         mask >>= low
         number += low

@@ -19,7 +19,7 @@ from .slack import is_sound, slackened
 MORE_RAM = 0.1
 # Of one worker's cycles: with fewer there is little left to find.
 NEAR_HALF = 0.53
-# By how much a plan has to be better for its bytes.
+# The least gain that is worth bytes.
 LEAST_GAIN = 0.02
 CUTS = (CallCut(2, 1.1), CallCut(4, 1.2))
 # Pieces of all plans that are tried, after which the search ends: some seconds.
@@ -28,7 +28,7 @@ MOST_TASKS = 2**16 - 1
 
 
 def share(plan: Plan, ram: int | None = None) -> Plan:
-    """Adds to a plan which worker computes what. ram: bytes for pool and scratch.
+    """Adds each worker's tasks to a plan. ram: bytes for pool and scratch.
 
     Raises UserError for a plan that workers cannot share."""
     _check(plan)
