@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import subprocess
 import sys
@@ -32,7 +31,7 @@ sys.path.insert(0, str(ROOT / "python"))
 from vmcu_bench.image.elf import Elf, Symbol  # noqa: E402
 from vmcu_bench.runners.counting import CountingRunner, Markers, trace_of  # noqa: E402
 from vmcu_bench.runners.qemu import BOARDS, RAM_START  # noqa: E402
-from vmcu_bench.runners.workspace import board_module, environment  # noqa: E402
+from vmcu_bench.runners.workspace import board_module, environment, zephyr_base  # noqa: E402
 from vmcu_lab.wear.objects import SUPERVISED, PerJob  # noqa: E402
 from vmcu_lab.wear.traces import Stored, variables  # noqa: E402
 
@@ -108,7 +107,7 @@ class Run:
 
 
 def build(board: str, jobs: int, moving: bool, folder: Path) -> Path:
-    zephyr = Path(os.environ.get("ZEPHYR_BASE", Path.home() / "zephyrproject" / "zephyr"))
+    zephyr = zephyr_base()
     variables = environment(zephyr)
     variables["PATH"] = f"{Path(sys.executable).parent}:{variables['PATH']}"
     options = {

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks" / "paper"))
+
+from pages import insert  # noqa: E402
+
 PAGE = ROOT / "doc" / "endurance.md"
 FIGURES = Path(__file__).parent / "figures.json"
 SUPERVISED = ROOT / "python" / "vmcu_lab" / "wear" / "supervised.json"
@@ -364,12 +367,7 @@ def rendered(page: str) -> str:
     """The page with every table made anew. ValueError where a table's markers are missing."""
     models, found = (json.loads(path.read_text()) for path in (FIGURES, SUPERVISED))
     for name, table in TABLES.items():
-        start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.DOTALL)
-        if len(pattern.findall(page)) != 1:
-            raise ValueError(f"there is no '{start}' followed by '{end}'")
-        block = f"{start}\n{table(models, found)}\n{end}"
-        page = pattern.sub(lambda _, block=block: block, page)
+        page = insert(page, name, table(models, found))
     return page
 
 

@@ -12,7 +12,6 @@ on a core of 32 bits.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
 from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
-from pages import put  # noqa: E402
+from pages import MODELS, put  # noqa: E402
 from vmcu_bench import runners  # noqa: E402
 from vmcu_bench.cycles.model import bench  # noqa: E402
 from vmcu_bench.image.elf import Elf  # noqa: E402
@@ -49,8 +48,7 @@ LOADED = "loaded."
 
 
 def models() -> list[Path]:
-    folder = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared/models"))
-    return sorted(folder.glob("*.tflite"))
+    return sorted(MODELS.glob("*.tflite"))
 
 
 def ram_beside(plan: Plan, image: bytes) -> int:

@@ -11,7 +11,6 @@ Needs a Zephyr tree: ZEPHYR_BASE, or ~/zephyrproject/zephyr.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -30,7 +29,7 @@ from vmcu_bench.cycles.model import bench, board, check_outputs  # noqa: E402
 from vmcu_bench.runners.compiled import MODEL_NAME  # noqa: E402
 from vmcu_bench.runners.counting import CountingRunner, markers_of  # noqa: E402
 from vmcu_bench.runners.samples import make_samples  # noqa: E402
-from vmcu_bench.runners.workspace import board_module, environment  # noqa: E402
+from vmcu_bench.runners.workspace import board_module, environment, zephyr_base  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.plan.plan import Plan  # noqa: E402
 
@@ -65,20 +64,14 @@ class Overhead:
         return f"{self.model}, {self.target}", *both, f"{100 * self.ratio:+.2f} %"
 
 
-def zephyr_tree() -> Path:
-    tree = Path(os.environ.get("ZEPHYR_BASE", Path.home() / "zephyrproject" / "zephyr"))
-    if not (tree / "scripts" / "zephyr_module.py").exists():
-        sys.exit("no Zephyr tree: set ZEPHYR_BASE")
-    return tree
-
-
 def build(model: Path, target: str, folder: Path) -> Path:
     """The Zephyr image of a model, as an ELF file in `folder`."""
-    variables = environment(zephyr_tree())
+    zephyr = zephyr_base()
+    variables = environment(zephyr)
     settings = [
         f"-DBOARD={ZEPHYR_BOARDS[target]}",
         f"-DMODEL={model.resolve()}",
-        f"-DEXTRA_ZEPHYR_MODULES={ROOT};{board_module(zephyr_tree())}",
+        f"-DEXTRA_ZEPHYR_MODULES={ROOT};{board_module(zephyr)}",
         f"-DCONFIG_FPU={'n' if target == 'qemu:m3' else 'y'}",
     ]
     tree = folder / "build"
