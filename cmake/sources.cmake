@@ -120,10 +120,17 @@ set(audio
   audio/transform.c
 )
 
+# Messages between microcontrollers.
+set(link
+  link/link.c
+  link/node.c
+)
+
 # Functions need them later, in the scope of their callers.
-foreach(list runtime containers audio)
+foreach(list runtime containers audio link)
   list(TRANSFORM ${list} PREPEND "${VMCU_ROOT}/lib/vmcu/")
 endforeach()
 set(VMCU_SOURCES ${runtime} CACHE INTERNAL "The runtime")
 set(VMCU_CONTAINER_SOURCES ${containers} CACHE INTERNAL "The loader of containers")
 set(VMCU_AUDIO_SOURCES ${audio} CACHE INTERNAL "The audio front end")
+set(VMCU_LINK_SOURCES ${link} CACHE INTERNAL "Messages between microcontrollers")

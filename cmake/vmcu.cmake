@@ -68,7 +68,8 @@ function(vmcu_add_runtime)
   if(TARGET vmcu)
     return()
   endif()
-  add_library(vmcu STATIC EXCLUDE_FROM_ALL ${VMCU_SOURCES} ${VMCU_AUDIO_SOURCES})
+  add_library(vmcu STATIC EXCLUDE_FROM_ALL
+    ${VMCU_SOURCES} ${VMCU_AUDIO_SOURCES} ${VMCU_LINK_SOURCES})
   set_target_properties(vmcu PROPERTIES C_STANDARD 99)
   # The C compiler with its flags, which say which core it is: projects may have set none for ASM.
   set(assembly ${VMCU_SOURCES})

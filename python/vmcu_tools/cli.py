@@ -31,7 +31,10 @@ class Command(Protocol):
 
 # Modules by the package that has them, in the order of `vmcu --help`.
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Build": tuple(f"vmcu_tools.{n}" for n in ("build", "quantize", "train_head", "audio", "new")),
+    "Build": (
+        *(f"vmcu_tools.{n}" for n in ("build", "quantize", "train_head", "audio", "new")),
+        "vmcu_split.split",
+    ),
     "Run": ("vmcu_bench.run", "vmcu_bench.verify", "vmcu_bench.bench"),
     "Check": (
         "vmcu_bench.fit",

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searches the split with the least latency or the least RAM of a node.
+
+A pipeline has a segment of layers for each node. A split by rows has phases: in each, every node
+computes a band of rows of some layers; between two, nodes exchange the rows at the borders of their
+bands; the rows next to them are computed twice. The first node computes the layers behind the last
+phase. Dynamic programming chooses borders by the cost of the second band of each phase, which has
+neighbours on both sides.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from vmcu_tools.boards.table import Board
+from vmcu_tools.errors import Problem, UserError
+from vmcu_tools.graph import Graph, Port
+from vmcu_tools.ops import bind
+from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.stages.costs import cycles_of
+from vmcu_tools.report.cycles import cycle_seconds
+from vmcu_tools.report.time import board_seconds
+
+from .nodes import Link, Part, Split, check_parts
+from .pieces import Network, band, can_band, read_network, segment
+
+LATENCY, RAM = "latency", "ram"
+PIPELINE, ROWS = "pipeline", "rows"
+# Borders that are tried, the cheapest of each run of layers.
+MOST_BORDERS = 12
+
+
+@dataclass(frozen=True)
+class Step:
+    """The cost of a way from one border to the next. is_exact: it is that of a plan, not a lower
+    bound."""
+
+    ram: int
+    seconds: float
+    is_exact: bool
+
+
+# Returns the cost of a way from one border to another, exact or not; None if there is none.
+Cost = Callable[[int, int, bool], "Step | None"]
+
+
+@dataclass
+class Search:
+    """The search for one network on `count` nodes. parts: by their nodes and rows."""
+
+    network: Network
+    count: int
+    link: Link
+    board: Board
+    options: CompileOptions
+    parts: dict[tuple[int, int, range | None], Part] = field(default_factory=dict)
+
+    def _cut(self, first: int, stop: int, rows: range | None) -> tuple[Graph, dict[str, range]]:
+        """Returns a piece, and the rows of its input and output if it is a band."""
+        if rows is None:
+            return segment(self.network.graph, first, stop), {}
+        cut, need = band(self.network.graph, first, stop, rows)
+        return cut, {cut.inputs[0].tensor: need, cut.outputs[0].tensor: rows}
+
+    def part(self, node: int, phase: int, first: int, stop: int, rows: range | None = None) -> Part:
+        """Returns the part of a node, planned. rows: of its output, if it is a band."""
+        key = first, stop, rows
+        if key not in self.parts:
+            cut, bands = self._cut(first, stop, rows)
+            piece, options, calls = self.network.prepare(cut), self.options, 1
+            source = piece.inputs[0].tensor if piece.inputs else ""
+            if piece.state.names:
+                options = replace(options, hop=piece.tensors[source].shape[0])
+            plan = make_plan(piece, options, prove=False)
+            if piece.state.names:
+                calls = plan.graph.tensors[source].shape[0] // options.hop
+            seconds = board_seconds(plan, self.board)[0] / calls
+            cycles = sum(cycles_of(plan)) // calls
+            self.parts[key] = Part(node, phase, cut, piece, plan, seconds, cycles, bands)
+        return replace(self.parts[key], node=node, phase=phase)
+
+    def _step(self, first: int, stop: int, rows: range | None, wire: float, exact: bool) -> Step:
+        """Returns the cost of a piece. wire: seconds of the messages before it."""
+        if exact:
+            part = self.part(0, 0, first, stop, rows)
+            return Step(part.row_bytes + part.plan.pool_bytes, part.seconds + wire, True)
+        cut, _ = self._cut(first, stop, rows)
+        states = sum(cut.tensors[before.tensor].bytes for before, _ in self._states(cut))
+        ins, outs = (
+            sum(cut.tensors[port.tensor].bytes for port in ports)
+            for ports in (cut.inputs, cut.outputs)
+        )
+        layers = [bind(cut, node) for node in cut.nodes]
+        cycles = sum(layer.cycles(layer.height) for layer in layers)
+        seconds = cycle_seconds(self.board) * cycles
+        return Step(max(ins, outs, states), seconds + wire, False)
+
+    def _states(self, cut: Graph) -> list[tuple[Port, Port]]:
+        here = {port.tensor for port in cut.inputs}
+        return [pair for pair in self.network.states if pair[0].tensor in here]
+
+    def pipeline(self, best: str) -> Split | None:
+        """Returns the best pipeline, if there is one."""
+        borders = self._thinned([b for b in self.network.borders() if self.network.crossing(b)])
+        ends = [0, *borders, len(self.network.graph.nodes)]
+
+        def cost(first: int, stop: int, exact: bool) -> Step:
+            sizes = (self.network.graph.tensors[n].bytes for n in self.network.crossing(first))
+            wire = sum(map(self.link.seconds, sizes))
+            return self._step(first, stop, None, wire, exact)
+
+        path = best_path(ends, cost, best, self.count)
+        if path is None:
+            return None
+        cuts = enumerate(itertools.pairwise(path))
+        return self._split(PIPELINE, [self.part(node, node, *cut) for node, cut in cuts])
+
+    def rows(self, best: str) -> Split | None:
+        """Returns the best split by rows, if there is one."""
+        graph, last = self.network.graph, len(self.network.graph.nodes)
+        borders = [] if self.network.states or len(graph.inputs) != 1 else self._row_borders()
+
+        def cost(first: int, stop: int, exact: bool) -> Step | None:
+            if stop == last:
+                if first == 0:
+                    return None
+                size = self.network.crossing_bytes(first) // self.count
+                wire = (self.count - 1) * self.link.seconds(size)
+                return self._step(first, stop, None, wire, exact)
+            rows, wire = self._even(stop, 1), 0.0
+            if first:
+                source = graph.nodes[first - 1].outputs[0]
+                need = self._cut(first, stop, rows)[1][source]
+                more = max(len(need) - len(self._even(first, 1)), 0)
+                wire = 2 * self.link.seconds(more * graph.tensors[source].row_bytes)
+            return self._step(first, stop, rows, wire, exact)
+
+        path = best_path([0, *borders, last], cost, best) if borders else None
+        return None if path is None else self._banded(path)
+
+    def _row_borders(self) -> list[int]:
+        """Returns the borders behind which rows can be on several nodes."""
+        graph, allowed = self.network.graph, self.network.borders()
+        outside = {port.tensor for port in graph.outputs}
+        found: list[int] = []
+        for border, node in enumerate(graph.nodes[:-1], 1):
+            height = graph.tensors[node.outputs[0]].shape[0]
+            if not can_band(node) or height < self.count or node.outputs[0] in outside:
+                break
+            if border in allowed and self.network.crossing(border) == [node.outputs[0]]:
+                found.append(border)
+        return self._thinned(found)
+
+    def _banded(self, path: Sequence[int]) -> Split:
+        """Returns the split by rows with phases between borders. A node owns an even
+        share of the rows, or as many of them as its next band needs."""
+        *phases, tail = itertools.pairwise(path)
+        parts = [self.part(0, len(phases), *tail)]
+        own = [self._even(tail[0], node) for node in range(self.count)]
+        for phase, (first, stop) in reversed([*enumerate(phases)]):
+            bands = [self.part(node, phase, first, stop, rows) for node, rows in enumerate(own)]
+            parts[:0] = bands
+            if first == 0:
+                break
+            needs = [part.rows_of(part.cut.inputs[0].tensor) for part in bands]
+            middles = [
+                max(after.start, min(self._even(first, node).start, before.stop))
+                for node, (before, after) in enumerate(itertools.pairwise(needs), 1)
+            ]
+            starts, stops = [needs[0].start, *middles], [*middles, needs[-1].stop]
+            ends = zip(starts, stops, needs, strict=True)
+            own = [range(start, min(stop, need.stop)) for start, stop, need in ends]
+        return self._split(ROWS, parts)
+
+    def _split(self, kind: str, parts: Sequence[Part]) -> Split:
+        states = {before.name for before, _ in self.network.states}
+        inputs = frozenset(port.name for port in self.network.graph.inputs) - states
+        return Split(kind, parts, self.count, self.link, inputs)
+
+    def _even(self, border: int, node: int) -> range:
+        """Returns a node's share of the rows at a border."""
+        height = self.network.graph.tensors[self.network.crossing(border)[0]].shape[0]
+        return range(height * node // self.count, height * (node + 1) // self.count)
+
+    def _thinned(self, borders: Sequence[int]) -> list[int]:
+        """Returns at most MOST_BORDERS borders, those with the fewest bytes."""
+        size = math.ceil(len(borders) / max(MOST_BORDERS, self.count))
+        runs = (borders[n : n + size] for n in range(0, len(borders), size or 1))
+        return [min(run, key=self.network.crossing_bytes) for run in runs]
+
+
+def best_path(
+    ends: Sequence[int], cost: Cost, best: str, steps: int | None = None
+) -> list[int] | None:
+    """Returns the borders of the best path from the first end to the last; steps: how many it has,
+    if that is fixed. RAM: the path within the least limit that has one. Plans only those pieces
+    whose lower bounds are the best."""
+    costs: dict[tuple[int, int], Step] = {}
+    for first, stop in itertools.combinations(ends, 2):
+        bound = cost(first, stop, False)
+        if bound is not None:
+            costs[first, stop] = bound
+    while True:
+        limits = sorted({step.ram for step in costs.values()})
+        for limit in limits if best == RAM else limits[-1:]:
+            within = {ends: s.seconds for ends, s in costs.items() if s.ram <= limit}
+            path = _shortest(ends, within, steps)
+            if path is not None:
+                break
+        else:
+            return None
+        bounds = [cut for cut in itertools.pairwise(path) if not costs[cut].is_exact]
+        if not bounds:
+            return path
+        for cut in bounds:
+            exact = cost(*cut, True)
+            assert exact is not None
+            costs[cut] = exact
+
+
+def _shortest(
+    ends: Sequence[int], seconds: Mapping[tuple[int, int], float], steps: int | None
+) -> list[int] | None:
+    """Returns the path with the least sum of seconds."""
+    # By border and number of steps, which counts only if it is fixed.
+    paths: dict[tuple[int, int], tuple[float, list[int]]] = {(ends[0], 0): (0.0, [ends[0]])}
+    for end in ends:
+        for (border, number), (sum_s, path) in list(paths.items()):
+            if (border, end) in seconds:
+                key = end, number + 1 if steps is not None else 0
+                found = sum_s + seconds[border, end], [*path, end]
+                paths[key] = min(paths.get(key, found), found)
+    last = paths.get((ends[-1], steps or 0))
+    return None if last is None else last[1]
+
+
+def best_split(
+    path: Path, count: int, link: Link, best: str, board: Board, options: CompileOptions
+) -> tuple[Split, Part]:
+    """Returns the best split of a model file and the whole network on one node. Raises UserError
+    if there is none, PlanError if a part computes another byte than the whole."""
+    search = Search(read_network(path, options), count, link, board, options)
+    found = [split for split in (search.pipeline(best), search.rows(best)) if split is not None]
+    if not found:
+        reason = f"it cannot be cut into {count} parts"
+        raise UserError(Problem(reason, "try fewer nodes with --nodes", str(path)))
+
+    def rank(split: Split) -> tuple[float, ...]:
+        ram = max(map(split.ram_bytes, range(count)))
+        return (ram, split.latency_s) if best == RAM else (split.latency_s, ram)
+
+    chosen = min(found, key=rank)
+    check_parts(search.network.graph, chosen)
+    return chosen, search.part(0, 0, 0, len(search.network.graph.nodes))
