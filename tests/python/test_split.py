@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu split`: nodes compute the bytes of the whole network, whatever happens to messages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn import case
+from vmcu_bench import oracle, runners
+from vmcu_tools import paths
+from vmcu_tools.cli import main
+from vmcu_tools.compiler import compile_model
+
+ROOT = paths.root()
+STORYTELLER = ROOT / "samples" / "storyteller" / "storyteller.onnx"
+WORDS, WIDTH = 160, 32
+HARNESS = Path(__file__).with_name("split_nodes.c")
+FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-DVMCU_STREAMS"]
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="not installed: gcc")
+
+
+def split(folder: Path, model: Path, *options: str) -> dict[str, Any]:
+    """The figures of a split, whose files are in `folder`."""
+    words = ["split", str(model), "--name", "net", "-o", str(folder), "--quiet"]
+    assert main([*words, "--json", str(folder / "split.json"), *options]) == 0
+    figures: dict[str, Any] = json.loads((folder / "split.json").read_text())
+    return figures
+
+
+def build(folder: Path, figures: dict[str, Any], inputs: list[int], outputs: list[int]) -> Path:
+    """A program with all nodes. inputs, outputs: bytes by node."""
+    numbers = range(len(figures["nodes"]))
+    ram = [f"NET_NODE{n}_RAM_BYTES" for n in numbers]
+    steps = (folder / "node0" / "net_node0.c").read_text()
+    message = re.search(r"SEND_\w+, \d+, \d+, \d+, \d+, (\d+)", steps)
+    arrays = {
+        "size_t ram_bytes": ram,
+        "size_t in_bytes": inputs,
+        "size_t out_bytes": outputs,
+        "struct vmcu_node_table *const tables": [f"&net_node{n}" for n in numbers],
+    }
+    lines = [f'#include "net_node{n}.h"' for n in numbers]
+    lines += [
+        f"#define NODES {len(numbers)}",
+        f"#define MESSAGE_BYTES {message[1] if message else 0}U",
+    ]
+    for name, values in arrays.items():
+        lines.append(f"static const {name}[] = {{{', '.join(map(str, values))}}};")
+    (folder / "nodes.h").write_text("\n".join([*lines, ""]))
+    sources = [HARNESS, *folder.glob("node*/*.c"), *sorted((paths.runtime() / "link").glob("*.c"))]
+    includes = [
+        f"-I{path}" for path in (paths.runtime() / "include", folder, *folder.glob("node*/"))
+    ]
+    host = runners.get("host")._defining({"-DVMCU_STREAMS": True})
+    program = folder / "nodes"
+    command = ["gcc", *FLAGS, *includes, *sources, str(host.archive()), "-lm", "-lpthread"]
+    done = subprocess.run(
+        [*map(str, command), "-o", str(program)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def run(program: Path, *words: object) -> str:
+    done = subprocess.run(
+        [str(program), *map(str, words)],
+        cwd=program.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def write_inputs(folder: Path, figures: dict[str, Any], images: np.ndarray) -> list[int]:
+    """Writes the rows that each node's application has of images int8 (N, H, W, C)."""
+    sizes = []
+    for number, node in enumerate(figures["nodes"]):
+        data = np.zeros((len(images), 0), np.int8)
+        for rows in node["inputs"]:
+            data = images[:, rows["first_row"] : rows["first_row"] + rows["rows"]]
+        (folder / f"in{number}.bin").write_bytes(np.ascontiguousarray(data).tobytes())
+        sizes.append(data[0].size)
+    return sizes
+
+
+def answers(path: Path, images: np.ndarray) -> np.ndarray:
+    """The outputs of the file's runtime, int8 (N, bytes)."""
+    judge = oracle.open(path)
+    (port,) = judge.graph.outputs
+    return np.stack([judge.run([image])[port.tensor].ravel() for image in images])
+
+
+def models() -> Path:
+    folder = os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models")
+    return Path(folder)
+
+
+def check_model(folder: Path, path: Path, figures: dict[str, Any]) -> None:
+    """Nodes in processes of their own compute what TensorFlow Lite Micro computes."""
+    pytest.importorskip("tflite_micro")
+    graph = compile_model(path).graph
+    shape = graph.tensors[graph.inputs[0].tensor].shape
+    images = np.random.default_rng(1).integers(-128, 128, (3, *shape), np.int8)
+    wanted = answers(path, images)
+    outputs = [0] * len(figures["nodes"])
+    outputs[0 if figures["kind"] == "rows" else -1] = wanted.shape[1]
+    program = build(folder, figures, write_inputs(folder, figures, images), outputs)
+    run(program, "processes", len(images))
+    found = np.frombuffer((folder / "out.bin").read_bytes(), np.int8).reshape(wanted.shape)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "best, most", [case("ram", 0.35, slow=True), case("latency", 1.0, slow=False)]
+)
+def test_rows_of_an_image(best: str, most: float, tmp_path: Path) -> None:
+    path = models() / "mlperf-tiny-vww.tflite"
+    if not path.exists():
+        pytest.skip("no file: mlperf-tiny-vww.tflite in VMCU_MODELS")
+    options = ("--nodes", "4", "--link", "1Mbit", "--latency", "1ms", "--best", best)
+    figures = split(tmp_path, path, *options)
+    assert figures["kind"] == "rows" and figures["one_node"]["ram_bytes"] == 27736
+    assert max(node["ram_bytes"] for node in figures["nodes"]) <= most * 27736
+    check_model(tmp_path, path, figures)
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The storyteller on two nodes: its program, and its figures."""
+    folder = tmp_path_factory.mktemp("story")
+    figures = split(folder, STORYTELLER, "--nodes", "2", "--link", "1Mbit")
+    words = np.random.default_rng(2).integers(0, WORDS, 200).astype("<i4")
+    (folder / "in0.bin").write_bytes(words.tobytes())
+    (folder / "in1.bin").write_bytes(b"")
+    plan = compile_model(STORYTELLER)
+    wanted = runners.get("host").run_stream(plan, words.view(np.int8).reshape(-1, 1, 4))
+    (folder / "expected.bin").write_bytes(wanted.astype(np.int8).tobytes())
+    return build(folder, figures, [4, 0], [0, WORDS]), figures
+
+
+def test_states_of_a_pipeline(story: tuple[Path, dict[str, Any]]) -> None:
+    program, figures = story
+    assert figures["kind"] == "pipeline" and figures["link_bytes"] <= 2 * WIDTH
+    run(program, "processes", 200)
+    folder = program.parent
+    assert (folder / "out.bin").read_bytes() == (folder / "expected.bin").read_bytes()
+
+
+FAULTS = 8 * (48 + 16)
+
+
+def faults(program: Path, count: int, step: int, start: int) -> list[int]:
+    """How many runs there were, right answers, wrong ones, and runs with an error."""
+    return [int(n) for n in re.findall(r"\d+", run(program, "faults", count, step, start))]
+
+
+@pytest.mark.parametrize("count", [20, case(200, slow=True)])
+def test_faults(count: int, story: tuple[Path, dict[str, Any]]) -> None:
+    """Each byte of each message is damaged in each way, in both directions, when it is first sent.
+
+    All answers are right. The first node reports an error where the last acknowledgement is lost,
+    as the other node has ended."""
+    runs, right, wrong, errors = faults(story[0], count, 1, count + 1)
+    assert (runs, right, wrong) == (FAULTS, FAULTS * count, 0) and errors <= 5 * 16
+
+
+def test_faults_without_end(story: tuple[Path, dict[str, Any]]) -> None:
+    """A message that never comes whole ends in an error, not in an answer."""
+    runs, right, wrong, errors = faults(story[0], 20, 3, 10)
+    assert wrong == 0 and runs * 10 <= right < runs * 20 and errors > runs / 2
