@@ -60,10 +60,11 @@ class Sources:
     runtime: tuple[str, ...]
     containers: tuple[str, ...]
     audio: tuple[str, ...]
+    link: tuple[str, ...]
     headers: tuple[str, ...]
 
     def folders(self) -> list[str]:
-        listed = (*self.runtime, *self.containers, *self.audio)
+        listed = (*self.runtime, *self.containers, *self.audio, *self.link)
         return sorted({str(PurePosixPath(LIB + name).parent) for name in listed})
 
 
@@ -108,14 +109,15 @@ def write_tar(path: Path, files: Files) -> None:
 def read_sources(stage: Path) -> Sources:
     """Runs cmake/sources.cmake; `stage` is a copy of the checkout."""
     script = stage / "lists.cmake"
-    names = ("VMCU_SOURCES", "VMCU_CONTAINER_SOURCES", "VMCU_AUDIO_SOURCES")
+    lists = ("", "_CONTAINER", "_AUDIO", "_LINK")
+    names = [f"VMCU{name}_SOURCES" for name in lists]
     lines = [f'set(VMCU_ROOT "{stage}")\ninclude("{stage}/cmake/sources.cmake")\n']
     lines += [f'message("${{{name}}}")\n' for name in names]
     script.write_text("".join(lines))
     run = subprocess.run(["cmake", "-P", str(script)], capture_output=True, text=True, check=True)
     script.unlink()
     base = f"{stage}/{LIB}"
-    runtime, containers, audio = (
+    runtime, containers, audio, link = (
         [name.removeprefix(base) for name in line.split(";")] for line in run.stderr.splitlines()
     )
     elsewhere = (LIB + "port/", LIB + "endurance/")
@@ -124,7 +126,7 @@ def read_sources(stage: Path) -> Sources:
     ]
     # The list of all kernels is an option of the build by CMake.
     containers.append("container/all.c")
-    return Sources(tuple(runtime), tuple(containers), tuple(audio), tuple(headers))
+    return Sources(*map(tuple, (runtime, containers, audio, link, headers)))
 
 
 def library(stage: Path, sources: Sources, options: bool) -> Files:
@@ -132,7 +134,8 @@ def library(stage: Path, sources: Sources, options: bool) -> Files:
 
     options: every file includes vmcu_options.h, assembly files without vmcu/config.h.
     """
-    names = (*sources.runtime, *sources.containers, *sources.audio, *sources.headers)
+    compiled = (*sources.runtime, *sources.containers, *sources.audio, *sources.link)
+    names = (*compiled, *sources.headers)
     texts = {LIB + name: (stage / LIB / name).read_text(encoding="utf-8") for name in names}
     for name in sources.containers:
         head, code = texts[LIB + name].split("*/\n", 1)

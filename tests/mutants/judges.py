@@ -28,6 +28,7 @@ C_TESTS = {
     "include/vmcu/container.h": ("container_damages", "container", "updates"),
     "kernels": ("kernels_c", "float_sum", "support_c", "split_rows_c", "kept_c"),
     "audio": ("audio",),
+    "link": ("split",),
     "endurance": ("wear", "wear_heap", "wear_objects", "endurance"),
     "": ("c", "convert", "rotation", "fusion", "streams", "external_weights"),
 }

@@ -176,7 +176,7 @@ class Tree:
     def _compilations(self) -> Iterator[tuple[Path, tuple[str, ...]]]:
         """Files of the runtime and with which options."""
         runtime = self.folder / "lib" / "vmcu"
-        folders = [runtime, runtime / "audio", runtime / "endurance"]
+        folders = [runtime, runtime / "audio", runtime / "endurance", runtime / "link"]
         plain = [source for folder in folders for source in folder.glob("*.c")]
         for source in sorted([*plain, *(runtime / "kernels").rglob("*.c")]):
             yield from ((source, options) for options in (*OPTIONS, CONTAINERS))

@@ -144,7 +144,7 @@ def test_the_pack_has_the_files_of_its_description(unpacked: Unpacked) -> None:
     code = {str(path.relative_to(pack)) for end in "cS" for path in pack.rglob(f"*.{end}")}
     assert code <= set(named)
     groups = {one.get("Csub") for one in package.iter("component")}
-    assert groups == {"Runtime", "Container Loader", "Audio Front End"}
+    assert groups == {"Runtime", "Container Loader", "Audio Front End", "Link"}
     known = {one.get("id") for one in package.iter("condition")}
     assert {one.get("condition") for one in package.iter("component")} <= known
 
