@@ -25,7 +25,10 @@ ROOT = Path(__file__).resolve().parents[1]
 BUDGET = ROOT / "tests" / "lines.csv"
 PYTHON = [
     ROOT / "python" / name
-    for name in ("vmcu_tools", "vmcu_bench", "vmcu_check", "vmcu_lab", "vmcu_kernelgen", "vmcu")
+    for name in (
+        *("vmcu_tools", "vmcu_bench", "vmcu_check", "vmcu_lab", "vmcu_split", "vmcu_kernelgen"),
+        "vmcu",
+    )
 ]
 RUNTIME = ROOT / "lib" / "vmcu"
 TESTS = ROOT / "tests"

@@ -22,7 +22,7 @@ import vmcu_tools
 
 PYTHON = Path(vmcu_tools.__file__).parents[1]
 # What stands on the compiler, which works without it.
-ABOVE = ("vmcu_bench", "vmcu_check", "vmcu_lab", "vmcu_kernelgen")
+ABOVE = ("vmcu_bench", "vmcu_check", "vmcu_lab", "vmcu_split", "vmcu_kernelgen")
 ROOMS = (
     *(
         "exits",
@@ -56,7 +56,9 @@ ROOMS = (
     *(f"vmcu_lab.{name}" for name in ("placement", "offline", "distances", "planners", "wear")),
     "vmcu_check",
     *("quantize", "audio", "report", "vmcu_bench.report", "vmcu_lab.report", "model_file", "api"),
-    *("commands", "vmcu_lab.commands", "vmcu_bench.commands", "cli", "entry", "__main__"),
+    *(f"vmcu_split.{name}" for name in ("pieces", "nodes", "search", "report", "tables")),
+    *("commands", "vmcu_lab.commands", "vmcu_bench.commands", "vmcu_split.commands"),
+    *("cli", "entry", "__main__"),
     "vmcu_kernelgen",
 )
 # Other people's graphs and buffers are placed without any of the rest. Checks share nothing with
@@ -129,6 +131,7 @@ def test_every_module_is_in_a_room() -> None:
         "planner",
         "vmcu_bench",
         "vmcu_lab",
+        "vmcu_split",
     }
 
 
