@@ -96,9 +96,8 @@ def test_random_networks_without_races(seed: int, tmp_path: Path, sanitized: Hos
     interleavings(random_plan(seed), sanitized, tmp_path, "threads", CHECKED, seed)
 
 
-@pytest.mark.parametrize("number", seeds(40, 1))
 def test_a_removed_wait_is_a_race(
-    number: int, tmp_path: Path, sanitized: HostRunner, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sanitized: HostRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = of_sample("digits")
     assert plan.team is not None
@@ -108,7 +107,7 @@ def test_a_removed_wait_is_a_race(
         for at, entry in enumerate(entries)
         if isinstance(entry, Wait)
     ]
-    worker, at = waits[number * len(waits) // 40]
+    worker, at = waits[0]
     lists = [list(entries) for entries in plan.team.entries]
     del lists[worker][at]
     team = replace(plan.team, entries=tuple(map(tuple, lists)))
