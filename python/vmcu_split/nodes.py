@@ -8,8 +8,8 @@ two nodes wait for each other.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from vmcu_tools.errors import PlanError
@@ -23,7 +23,7 @@ POOL_ALIGN = 8
 
 
 @dataclass(frozen=True)
-class Link:
+class Wire:
     """bits_per_second: of each link; latency_s: from the first bit sent to the first received."""
 
     bits_per_second: float
@@ -35,9 +35,13 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """A piece that a node computes in one go. phase: parts of one phase run at the same time; cut:
-    the piece before the passes that prepare states; rows: by tensor of its border, if only some."""
+class NodePart:
+    """A piece that a node computes in one go.
+
+    phase: parts of one phase run at the same time
+    cut: the piece before the passes that prepare states
+    rows: by tensor at its ends, for those of which it has some rows only
+    """
 
     node: int
     phase: int
@@ -46,7 +50,7 @@ class Part:
     plan: Plan
     seconds: float
     cycles: int
-    rows: dict[str, range] = field(default_factory=dict)
+    rows: Mapping[str, range]
 
     def rows_of(self, tensor: str) -> range:
         return self.rows.get(tensor, range(self.cut.tensors[tensor].shape[0]))
@@ -54,26 +58,26 @@ class Part:
     @property
     def row_bytes(self) -> int:
         """Counts the bytes of its input in front of the pool, if rows are pushed."""
-        return self.graph.tensors[self.graph.inputs[0].tensor].bytes if self.pushes else 0
+        size = self.graph.tensors[self.graph.inputs[0].tensor].bytes
+        return -(-size // POOL_ALIGN) * POOL_ALIGN if self.graph.state.names else 0
 
     @property
-    def pushes(self) -> bool:
-        return bool(self.graph.state.names)
+    def ram_bytes(self) -> int:
+        return self.row_bytes + self.plan.pool_bytes
 
     def input_at(self, tensor: str, row: int) -> tuple[int, int]:
         """Returns the index of the input that has a tensor, and the offset of a row."""
         at = (row - self.rows_of(tensor).start) * self.cut.tensors[tensor].row_bytes
-        for one in self.graph.state.row_fields:
-            if one.port.tensor == tensor:
-                return 0, one.first + at
+        fields = {one.port.tensor: one.first for one in self.graph.state.row_fields}
+        if tensor in fields:
+            return 0, fields[tensor] + at
         return [port.tensor for port in self.graph.inputs].index(tensor), at
 
     def output_at(self, tensor: str, row: int) -> tuple[int, int]:
         """Returns the index of the output that is a tensor, and the offset of a row."""
-        names = [port.name for port in self.graph.outputs]
-        port = next(port for port in self.cut.outputs if port.tensor == tensor)
+        (name,) = (port.name for port in self.cut.outputs if port.tensor == tensor)
         at = (row - self.rows_of(tensor).start) * self.cut.tensors[tensor].row_bytes
-        return names.index(port.name), at
+        return [port.name for port in self.graph.outputs].index(name), at
 
 
 @dataclass(frozen=True)
@@ -82,10 +86,16 @@ class NodeStep:
 
     kind: str
     index: int = 0
-    peer: int = 0
+    peer: int = -1
     part: int = 0
     offset: int = 0
     bytes: int = 0
+
+    def row(self, peers: Sequence[int]) -> str:
+        """Returns its values in C. peers: of the node."""
+        link = peers.index(self.peer) if self.peer in peers else 0
+        values = (self.index, link, self.part, self.offset, self.bytes)
+        return ", ".join([f"VMCU_NODE_{self.kind}", *map(str, values)])
 
 
 @dataclass
@@ -99,131 +109,110 @@ class Split:
     """
 
     kind: str
-    parts: Sequence[Part]
+    parts: Sequence[NodePart]
     count: int
-    link: Link
+    wire: Wire
     inputs: frozenset[str]
-    steps: list[list[NodeStep]] = field(init=False)
-    link_bytes: list[int] = field(init=False)
-    latency_s: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.steps = [[] for _ in range(self.count)]
-        self.link_bytes = [0] * self.count
-        clocks, number = [0.0] * self.count, itertools.count()
+        self.steps: list[list[NodeStep]] = [[] for _ in range(self.count)]
+        self.link_bytes, clocks = [0] * self.count, [0.0] * self.count
+        number = itertools.count()
         for _, phase in itertools.groupby(self.parts, key=lambda part: part.phase):
             parts = list(phase)
             for part in parts:
                 self._continue(part)
             messages = [one for part in parts for one in self._messages(part)]
             # Neighbours at the same time: pairs that begin with an even node first.
-            for source, target, sent, received in sorted(
-                messages, key=lambda one: (min(one[:2]) % 2, one[:2])
-            ):
-                part_number = next(number)
-                for node, peer, step in ((source, target, sent), (target, source, received)):
-                    kind, index, offset, count = step
-                    self.steps[node].append(NodeStep(kind, index, peer, part_number, offset, count))
-                self.link_bytes[source] += HEADER + sent[3]
+            messages.sort(key=lambda one: (min(one[0].peer, one[1].peer) % 2, one[1].peer))
+            for sent, received in messages:
+                source, target, name = received.peer, sent.peer, next(number)
+                self.steps[source].append(replace(sent, part=name))
+                self.steps[target].append(replace(received, part=name))
+                self.link_bytes[source] += HEADER + sent.bytes
                 self.link_bytes[target] += HEADER
-                end = max(clocks[source], clocks[target]) + self.link.seconds(sent[3])
+                end = max(clocks[source], clocks[target]) + self.wire.seconds(sent.bytes)
                 clocks[source] = clocks[target] = end
             for part in parts:
-                self._compute(part)
+                self.steps[part.node] += _run(part)
                 clocks[part.node] += part.seconds
         self.latency_s = max(clocks)
 
-    def parts_of(self, node: int) -> list[Part]:
+    def parts_of(self, node: int) -> list[NodePart]:
         return [part for part in self.parts if part.node == node]
 
     def ram_bytes(self, node: int) -> int:
         """Counts the bytes of a node's pool and of pushed rows in front of it."""
-        parts = self.parts_of(node)
-        rows = -(-parts[0].row_bytes // POOL_ALIGN) * POOL_ALIGN
-        return rows + max(part.plan.pool_bytes for part in parts)
+        return max(part.ram_bytes for part in self.parts_of(node))
 
     def peers(self, node: int) -> list[int]:
         """Returns the nodes that a node has a link to."""
-        talks = ("RECEIVE", "SEND_INPUT", "SEND_OUTPUT")
-        return sorted({step.peer for step in self.steps[node] if step.kind in talks})
+        return sorted({step.peer for step in self.steps[node]} - {-1})
 
     def outside(self, node: int) -> list[tuple[str, range]]:
         """Returns the inputs that a node's application writes, by name, and the rows of each."""
         first = self.parts_of(node)[0]
-        return [
-            (port.name, first.rows_of(port.tensor))
-            for port in first.cut.inputs
-            if port.name in self.inputs
-        ]
+        ports = [port for port in first.cut.inputs if port.name in self.inputs]
+        return [(port.name, first.rows_of(port.tensor)) for port in ports]
 
-    def _following(self, part: Part) -> Part | None:
-        return next((p for p in self.parts_of(part.node) if p.phase > part.phase), None)
-
-    def _continue(self, part: Part) -> None:
-        """Copies what the node's part before has computed."""
+    def _continue(self, part: NodePart) -> None:
+        """Copies the output of the node's part before."""
         mine = self.parts_of(part.node)
         number = mine.index(part)
-        if number == 0:
-            return
-        before, tensor = mine[number - 1], part.cut.inputs[0].tensor
-        own = before.rows_of(tensor)
-        _, offset = part.input_at(tensor, own.start)
-        size = len(own) * part.cut.tensors[tensor].row_bytes
-        self.steps[part.node].append(NodeStep("NEXT", number, offset=offset, bytes=size))
+        if number > 0:
+            tensor = part.cut.inputs[0].tensor
+            own = mine[number - 1].rows_of(tensor)
+            size = len(own) * part.cut.tensors[tensor].row_bytes
+            _, offset = part.input_at(tensor, own.start)
+            self.steps[part.node].append(NodeStep("NEXT", number, offset=offset, bytes=size))
 
-    def _messages(
-        self, part: Part
-    ) -> Iterator[tuple[int, int, tuple[str, int, int, int], tuple[str, int, int, int]]]:
-        """The messages with a part's inputs: source, target, and the steps of both."""
-        for port in part.cut.inputs:
-            tensor = port.tensor
+    def _messages(self, part: NodePart) -> Iterator[tuple[NodeStep, NodeStep]]:
+        """The messages with a part's inputs: what the source does, and what the part's node."""
+        for tensor in (port.tensor for port in part.cut.inputs):
             for source in self.parts:
                 made = {one.tensor for one in source.cut.outputs}
                 if source.node == part.node or tensor not in made or source.phase >= part.phase:
                     continue
                 wanted, own = part.rows_of(tensor), source.rows_of(tensor)
                 rows = range(max(wanted.start, own.start), min(wanted.stop, own.stop))
-                if not rows:
-                    continue
                 size = len(rows) * part.cut.tensors[tensor].row_bytes
-                after = self._following(source)
-                if after is None:
-                    sent = ("SEND_OUTPUT", *source.output_at(tensor, rows.start), size)
+                later = [one for one in self.parts_of(source.node) if one.phase == part.phase]
+                if later:
+                    kind, (index, at) = "SEND_INPUT", later[0].input_at(tensor, rows.start)
                 else:
-                    sent = ("SEND_INPUT", *after.input_at(tensor, rows.start), size)
-                received = ("RECEIVE", *part.input_at(tensor, rows.start), size)
-                yield source.node, part.node, sent, received
-
-    def _compute(self, part: Part) -> None:
-        if not part.pushes:
-            self.steps[part.node].append(NodeStep("INVOKE"))
-            return
-        tensor = part.graph.tensors[part.graph.inputs[0].tensor]
-        for row in range(tensor.shape[0]):
-            size = tensor.row_bytes
-            self.steps[part.node].append(NodeStep("PUSH", offset=row * size, bytes=size))
+                    kind, (index, at) = "SEND_OUTPUT", source.output_at(tensor, rows.start)
+                there = part.input_at(tensor, rows.start)
+                if rows:
+                    yield (
+                        NodeStep(kind, index, part.node, 0, at, size),
+                        NodeStep("RECEIVE", there[0], source.node, 0, there[1], size),
+                    )
 
 
-def check_parts(graph: Graph, split: Split, seed: int = 0) -> None:
+def _run(part: NodePart) -> list[NodeStep]:
+    """Returns the steps that compute a part."""
+    if not part.row_bytes:
+        return [NodeStep("INVOKE")]
+    rows = part.graph.tensors[part.graph.inputs[0].tensor]
+    return [
+        NodeStep("PUSH", offset=at, bytes=rows.row_bytes)
+        for at in range(0, rows.bytes, rows.row_bytes)
+    ]
+
+
+def check_parts(graph: Graph, split: Split) -> None:
     """Raises PlanError if a part computes another byte than the whole graph, by the reference
-    semantics, for random inputs."""
-    random = np.random.default_rng(seed)
-    inputs = []
+    semantics, for random inputs. Numbers of rows are zero."""
+    random, inputs = np.random.default_rng(0), []
     for port in graph.inputs:
-        tensor = graph.tensors[port.tensor]
-        data = random.integers(-128, 128, tensor.bytes, np.int8)
-        if port.below:
-            data = np.array([seed % port.below], "<i4").view(np.int8)
-            data = np.resize(data, tensor.bytes)
-        inputs.append(data.reshape(tensor.shape))
+        shape = graph.tensors[port.tensor].shape
+        inputs.append(random.integers(-128, 128, shape, np.int8) * (port.below == 0))
     values = reference.run(graph, inputs)
     for part in split.parts:
-        some = {
-            port.tensor: values[port.tensor][slice(rows.start, rows.stop)]
-            for port in (*part.cut.inputs, *part.cut.outputs)
-            for rows in [part.rows_of(port.tensor)]
-        }
+        ports = (*part.cut.inputs, *part.cut.outputs)
+        rows = {port.tensor: part.rows_of(port.tensor) for port in ports}
+        some = {name: values[name][one.start : one.stop] for name, one in rows.items()}
         found = reference.run(part.cut, [some[port.tensor] for port in part.cut.inputs])
-        for port in part.cut.outputs:
-            if not np.array_equal(found[port.tensor], some[port.tensor]):
-                raise PlanError(f"node {part.node} computes another '{port.tensor}'")
+        for name in (port.tensor for port in part.cut.outputs):
+            if not np.array_equal(found[name], some[name]):
+                raise PlanError(f"node {part.node} computes another '{name}'")

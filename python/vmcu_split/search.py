@@ -18,7 +18,7 @@ from pathlib import Path
 
 from vmcu_tools.boards.table import Board
 from vmcu_tools.errors import Problem, UserError
-from vmcu_tools.graph import Graph, Port
+from vmcu_tools.graph import Graph
 from vmcu_tools.ops import bind
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
@@ -26,39 +26,29 @@ from vmcu_tools.planner.stages.costs import cycles_of
 from vmcu_tools.report.cycles import cycle_seconds
 from vmcu_tools.report.time import board_seconds
 
-from .nodes import Link, Part, Split, check_parts
+from .nodes import NodePart, Split, Wire, check_parts
 from .pieces import Network, band, can_band, read_network, segment
 
-LATENCY, RAM = "latency", "ram"
-PIPELINE, ROWS = "pipeline", "rows"
+RAM = "ram"
 # Borders that are tried, the cheapest of each run of layers.
 MOST_BORDERS = 12
 
 
-@dataclass(frozen=True)
-class Step:
-    """The cost of a way from one border to the next. is_exact: it is that of a plan, not a lower
-    bound."""
-
-    ram: int
-    seconds: float
-    is_exact: bool
-
-
-# Returns the cost of a way from one border to another, exact or not; None if there is none.
-Cost = Callable[[int, int, bool], "Step | None"]
+# RAM of a node and seconds.
+Cost = tuple[int, float]
+NEVER: Cost = (1 << 62, math.inf)
 
 
 @dataclass
-class Search:
+class SplitSearch:
     """The search for one network on `count` nodes. parts: by their nodes and rows."""
 
     network: Network
     count: int
-    link: Link
+    wire: Wire
     board: Board
     options: CompileOptions
-    parts: dict[tuple[int, int, range | None], Part] = field(default_factory=dict)
+    parts: dict[tuple[int, int, range | None], NodePart] = field(default_factory=dict)
 
     def _cut(self, first: int, stop: int, rows: range | None) -> tuple[Graph, dict[str, range]]:
         """Returns a piece, and the rows of its input and output if it is a band."""
@@ -67,7 +57,9 @@ class Search:
         cut, need = band(self.network.graph, first, stop, rows)
         return cut, {cut.inputs[0].tensor: need, cut.outputs[0].tensor: rows}
 
-    def part(self, node: int, phase: int, first: int, stop: int, rows: range | None = None) -> Part:
+    def part(
+        self, node: int, phase: int, first: int, stop: int, rows: range | None = None
+    ) -> NodePart:
         """Returns the part of a node, planned. rows: of its output, if it is a band."""
         key = first, stop, rows
         if key not in self.parts:
@@ -81,64 +73,55 @@ class Search:
                 calls = plan.graph.tensors[source].shape[0] // options.hop
             seconds = board_seconds(plan, self.board)[0] / calls
             cycles = sum(cycles_of(plan)) // calls
-            self.parts[key] = Part(node, phase, cut, piece, plan, seconds, cycles, bands)
+            self.parts[key] = NodePart(node, phase, cut, piece, plan, seconds, cycles, bands)
         return replace(self.parts[key], node=node, phase=phase)
 
-    def _step(self, first: int, stop: int, rows: range | None, wire: float, exact: bool) -> Step:
-        """Returns the cost of a piece. wire: seconds of the messages before it."""
+    def _cost(self, first: int, stop: int, rows: range | None, wire: float, exact: bool) -> Cost:
+        """Returns the cost of a piece, or a lower bound. wire: seconds of the messages before."""
         if exact:
             part = self.part(0, 0, first, stop, rows)
-            return Step(part.row_bytes + part.plan.pool_bytes, part.seconds + wire, True)
+            return part.ram_bytes, part.seconds + wire
         cut, _ = self._cut(first, stop, rows)
-        states = sum(cut.tensors[before.tensor].bytes for before, _ in self._states(cut))
-        ins, outs = (
-            sum(cut.tensors[port.tensor].bytes for port in ports)
-            for ports in (cut.inputs, cut.outputs)
-        )
+        # States are among the inputs and outputs.
+        ends = [[cut.tensors[p.tensor].bytes for p in ports] for ports in (cut.inputs, cut.outputs)]
         layers = [bind(cut, node) for node in cut.nodes]
         cycles = sum(layer.cycles(layer.height) for layer in layers)
-        seconds = cycle_seconds(self.board) * cycles
-        return Step(max(ins, outs, states), seconds + wire, False)
-
-    def _states(self, cut: Graph) -> list[tuple[Port, Port]]:
-        here = {port.tensor for port in cut.inputs}
-        return [pair for pair in self.network.states if pair[0].tensor in here]
+        return max(map(sum, ends)), cycle_seconds(self.board) * cycles + wire
 
     def pipeline(self, best: str) -> Split | None:
         """Returns the best pipeline, if there is one."""
         borders = self._thinned([b for b in self.network.borders() if self.network.crossing(b)])
         ends = [0, *borders, len(self.network.graph.nodes)]
 
-        def cost(first: int, stop: int, exact: bool) -> Step:
+        def cost(first: int, stop: int, exact: bool) -> Cost:
             sizes = (self.network.graph.tensors[n].bytes for n in self.network.crossing(first))
-            wire = sum(map(self.link.seconds, sizes))
-            return self._step(first, stop, None, wire, exact)
+            wire = sum(map(self.wire.seconds, sizes))
+            return self._cost(first, stop, None, wire, exact)
 
-        path = best_path(ends, cost, best, self.count)
-        if path is None:
-            return None
+        path = best_path(ends, cost, best, self.count) or []
         cuts = enumerate(itertools.pairwise(path))
-        return self._split(PIPELINE, [self.part(node, node, *cut) for node, cut in cuts])
+        parts = [self.part(node, node, *cut) for node, cut in cuts]
+        return self._split("pipeline", parts) if parts else None
 
     def rows(self, best: str) -> Split | None:
         """Returns the best split by rows, if there is one."""
         graph, last = self.network.graph, len(self.network.graph.nodes)
         borders = [] if self.network.states or len(graph.inputs) != 1 else self._row_borders()
 
-        def cost(first: int, stop: int, exact: bool) -> Step | None:
+        def cost(first: int, stop: int, exact: bool) -> Cost:
+            if (first, stop) == (0, last):
+                return NEVER
             if stop == last:
-                if first == 0:
-                    return None
                 size = self.network.crossing_bytes(first) // self.count
-                wire = (self.count - 1) * self.link.seconds(size)
-                return self._step(first, stop, None, wire, exact)
+                wire = (self.count - 1) * self.wire.seconds(size)
+                return self._cost(first, stop, None, wire, exact)
             rows, wire = self._even(stop, 1), 0.0
             if first:
                 source = graph.nodes[first - 1].outputs[0]
                 need = self._cut(first, stop, rows)[1][source]
                 more = max(len(need) - len(self._even(first, 1)), 0)
-                wire = 2 * self.link.seconds(more * graph.tensors[source].row_bytes)
-            return self._step(first, stop, rows, wire, exact)
+                wire = 2 * self.wire.seconds(more * graph.tensors[source].row_bytes)
+            return self._cost(first, stop, rows, wire, exact)
 
         path = best_path([0, *borders, last], cost, best) if borders else None
         return None if path is None else self._banded(path)
@@ -175,12 +158,12 @@ class Search:
             starts, stops = [needs[0].start, *middles], [*middles, needs[-1].stop]
             ends = zip(starts, stops, needs, strict=True)
             own = [range(start, min(stop, need.stop)) for start, stop, need in ends]
-        return self._split(ROWS, parts)
+        return self._split("rows", parts)
 
-    def _split(self, kind: str, parts: Sequence[Part]) -> Split:
+    def _split(self, kind: str, parts: Sequence[NodePart]) -> Split:
         states = {before.name for before, _ in self.network.states}
         inputs = frozenset(port.name for port in self.network.graph.inputs) - states
-        return Split(kind, parts, self.count, self.link, inputs)
+        return Split(kind, parts, self.count, self.wire, inputs)
 
     def _even(self, border: int, node: int) -> range:
         """Returns a node's share of the rows at a border."""
@@ -195,32 +178,30 @@ class Search:
 
 
 def best_path(
-    ends: Sequence[int], cost: Cost, best: str, steps: int | None = None
+    ends: Sequence[int],
+    cost: Callable[[int, int, bool], Cost],
+    best: str,
+    steps: int | None = None,
 ) -> list[int] | None:
-    """Returns the borders of the best path from the first end to the last; steps: how many it has,
-    if that is fixed. RAM: the path within the least limit that has one. Plans only those pieces
-    whose lower bounds are the best."""
-    costs: dict[tuple[int, int], Step] = {}
-    for first, stop in itertools.combinations(ends, 2):
-        bound = cost(first, stop, False)
-        if bound is not None:
-            costs[first, stop] = bound
+    """Returns the borders of the best path from the first end to the last. RAM: the path within the
+    least limit that has one. Plans only pieces whose lower bounds are the best.
+
+    cost: from one border to another, exact or a lower bound
+    steps: how many the path has, if that is fixed
+    """
+    costs = {cut: cost(*cut, False) for cut in itertools.combinations(ends, 2)}
+    exact: set[tuple[int, int]] = set()
     while True:
-        limits = sorted({step.ram for step in costs.values()})
-        for limit in limits if best == RAM else limits[-1:]:
-            within = {ends: s.seconds for ends, s in costs.items() if s.ram <= limit}
-            path = _shortest(ends, within, steps)
-            if path is not None:
-                break
-        else:
-            return None
-        bounds = [cut for cut in itertools.pairwise(path) if not costs[cut].is_exact]
+        limits = sorted({ram for ram, _ in costs.values()})
+        limits = limits if best == RAM else limits[-1:]
+        within = ({cut: s for cut, (ram, s) in costs.items() if ram <= limit} for limit in limits)
+        paths = (_shortest(ends, seconds, steps) for seconds in within)
+        path = next((path for path in paths if path is not None), None)
+        bounds = {*itertools.pairwise(path or [])} - exact
         if not bounds:
             return path
-        for cut in bounds:
-            exact = cost(*cut, True)
-            assert exact is not None
-            costs[cut] = exact
+        costs.update((cut, cost(*cut, True)) for cut in bounds)
+        exact |= bounds
 
 
 def _shortest(
@@ -240,11 +221,11 @@ def _shortest(
 
 
 def best_split(
-    path: Path, count: int, link: Link, best: str, board: Board, options: CompileOptions
-) -> tuple[Split, Part]:
+    path: Path, count: int, wire: Wire, best: str, board: Board, options: CompileOptions
+) -> tuple[Split, NodePart]:
     """Returns the best split of a model file and the whole network on one node. Raises UserError
     if there is none, PlanError if a part computes another byte than the whole."""
-    search = Search(read_network(path, options), count, link, board, options)
+    search = SplitSearch(read_network(path, options), count, wire, board, options)
     found = [split for split in (search.pipeline(best), search.rows(best)) if split is not None]
     if not found:
         reason = f"it cannot be cut into {count} parts"

@@ -70,7 +70,7 @@ static int infer(struct vmcu_node *node, unsigned int number, unsigned int turn,
 	}
 	err = vmcu_node_run(node);
 	if (err == 0 && out_bytes[number] > 0U) {
-		memcpy(output, vmcu_node_output(node, 0), out_bytes[number]);
+		memcpy(output, vmcu_output(&node->ctx, 0), out_bytes[number]);
 	}
 	return err;
 }

@@ -7,16 +7,10 @@
 
 #include <vmcu/link.h>
 
-/* Bytes of the pushed rows, which are in front of the pool. */
-static size_t rows_of(const struct vmcu_node_table *table)
-{
-	return ((size_t)table->row_bytes + VMCU_POOL_ALIGN - 1U) & ~(size_t)(VMCU_POOL_ALIGN - 1U);
-}
-
-/* Binds the context to a model of the node. */
+/* Binds the context to a model of the node, whose pool is behind the pushed rows. */
 static int select_model(struct vmcu_node *node, uint8_t model)
 {
-	const size_t rows = rows_of(node->table);
+	const size_t rows = node->table->row_bytes;
 
 	node->model = model;
 	return vmcu_init(&node->ctx, node->table->models[model], node->memory + rows,
@@ -25,10 +19,8 @@ static int select_model(struct vmcu_node *node, uint8_t model)
 
 static int8_t *input_of(const struct vmcu_node *node, unsigned int index)
 {
-	if (node->table->row_bytes > 0U) {
-		return (index == 0U) ? (int8_t *)node->memory : NULL;
-	}
-	return vmcu_input(&node->ctx, index);
+	return (node->table->row_bytes > 0U) ? (int8_t *)node->memory
+					     : vmcu_input(&node->ctx, index);
 }
 
 int vmcu_node_init(struct vmcu_node *node, const struct vmcu_node_table *table,
@@ -40,12 +32,7 @@ int vmcu_node_init(struct vmcu_node *node, const struct vmcu_node_table *table,
 	if (size < table->ram_bytes) {
 		return -ENOMEM;
 	}
-	*node = (struct vmcu_node){
-		.table = table,
-		.links = links,
-		.memory = memory,
-		.size = size,
-	};
+	*node = (struct vmcu_node){.table = table, .links = links, .memory = memory, .size = size};
 	return vmcu_node_restart(node, 0U);
 }
 
@@ -72,11 +59,7 @@ int8_t *vmcu_node_input(struct vmcu_node *node, unsigned int index)
 	return input_of(node, index);
 }
 
-const int8_t *vmcu_node_output(const struct vmcu_node *node, unsigned int index)
-{
-	return vmcu_output(&node->ctx, index);
-}
-
+/* Copies what a model has computed to the input of the next one. */
 static int next_model(struct vmcu_node *node, const struct vmcu_node_step *step)
 {
 	const int8_t *made = vmcu_output(&node->ctx, 0U);
@@ -91,19 +74,19 @@ static int next_model(struct vmcu_node *node, const struct vmcu_node_step *step)
 static int run_step(struct vmcu_node *node, const struct vmcu_node_step *step)
 {
 	struct vmcu_link *link = &node->links[step->link];
-	int8_t *const input = input_of(node, step->index);
+	int8_t *input = input_of(node, step->index);
+	const int8_t *sent = input;
 	int err;
 
 	switch (step->kind) {
 	case VMCU_NODE_RECEIVE:
 		return vmcu_link_receive(link, node->inference, step->part, input + step->offset,
 					 step->bytes);
-	case VMCU_NODE_SEND_INPUT:
-		return vmcu_link_send(link, node->inference, step->part, input + step->offset,
-				      step->bytes);
 	case VMCU_NODE_SEND_OUTPUT:
-		return vmcu_link_send(link, node->inference, step->part,
-				      vmcu_output(&node->ctx, step->index) + step->offset,
+		sent = vmcu_output(&node->ctx, step->index);
+		/* fall through */
+	case VMCU_NODE_SEND_INPUT:
+		return vmcu_link_send(link, node->inference, step->part, sent + step->offset,
 				      step->bytes);
 	case VMCU_NODE_PUSH:
 		/* 1: it needs another row, which a later step pushes. */
@@ -120,11 +103,8 @@ int vmcu_node_run(struct vmcu_node *node)
 {
 	int err = 0;
 
-	if (node->failed) {
-		return -ECANCELED;
-	}
-	if (node->model != 0U) {
-		return -EINVAL;
+	if (node->failed || node->model != 0U) {
+		return node->failed ? -ECANCELED : -EINVAL;
 	}
 	for (uint16_t i = 0; i < node->table->step_count && err == 0; i++) {
 		err = run_step(node, &node->table->steps[i]);

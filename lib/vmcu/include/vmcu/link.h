@@ -120,7 +120,8 @@ struct vmcu_node_table {
 	const struct vmcu_node_step *steps;
 	const uint8_t *peers; /**< by link, the number of the node at its other end */
 	uint32_t ram_bytes;   /**< of the pool and the rows in front of it */
-	uint32_t row_bytes;   /**< rows that are pushed; 0: the pool holds the inputs */
+	/** Bytes of rows that are pushed, in front of the pool; 0: the pool holds the inputs. */
+	uint32_t row_bytes;
 	uint16_t step_count;
 	uint8_t model_count;
 	uint8_t link_count;
@@ -169,12 +170,16 @@ int vmcu_node_restart(struct vmcu_node *node, uint8_t session);
 /**
  * @brief Returns the address of an input that the application writes before vmcu_node_run().
  *
+ * @param node  Node that vmcu_node_init() has set up.
+ * @param index Number of the input; 0 for a model that keeps state, which has all rows there.
+ *
  * @return NULL if there is none. Outputs are not valid after this call.
  */
 int8_t *vmcu_node_input(struct vmcu_node *node, unsigned int index);
 
 /**
- * @brief Runs one inference: receives, computes, sends.
+ * @brief Runs one inference: receives, computes, sends. Afterwards vmcu_output() of the node's
+ * context returns the outputs.
  *
  * @retval 0          Done.
  * @retval -EINVAL    vmcu_node_input() was not called, for a node with several models.
@@ -182,9 +187,6 @@ int8_t *vmcu_node_input(struct vmcu_node *node, unsigned int index);
  * @return Any error of vmcu_link_send(), vmcu_link_receive() and vmcu_invoke().
  */
 int vmcu_node_run(struct vmcu_node *node);
-
-/** @brief Returns vmcu_output() of the node's last model. */
-const int8_t *vmcu_node_output(const struct vmcu_node *node, unsigned int index);
 
 /** @} */
 
