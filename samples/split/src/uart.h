@@ -4,11 +4,11 @@
 
 /**
  * @file
- * @brief A link on a UART of Zephyr: CONFIG_VMCU_LINK_UART.
+ * @brief A link on a UART, whose interrupt stores the received bytes.
  */
 
-#ifndef VMCU_LINK_UART_H_
-#define VMCU_LINK_UART_H_
+#ifndef SPLIT_UART_H_
+#define SPLIT_UART_H_
 
 #include <zephyr/device.h>
 #include <zephyr/kernel.h>
@@ -16,12 +16,8 @@
 
 #include <vmcu/link.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /** A UART with a buffer of received bytes. */
-struct vmcu_link_uart {
+struct uart_link {
 	struct vmcu_link_port port; /**< for struct vmcu_link */
 	const struct device *uart;
 	struct ring_buf received;
@@ -39,14 +35,7 @@ struct vmcu_link_uart {
  * @param size   Bytes at @a buffer.
  *
  * @return 0, or the error of uart_irq_callback_user_data_set().
- *
- * @ingroup vmcu_link
  */
-int vmcu_link_uart_init(struct vmcu_link_uart *link, const struct device *uart, uint8_t *buffer,
-			size_t size);
+int uart_link_init(struct uart_link *link, const struct device *uart, uint8_t *buffer, size_t size);
 
-#ifdef __cplusplus
-}
-#endif
-
-#endif /* VMCU_LINK_UART_H_ */
+#endif /* SPLIT_UART_H_ */

@@ -4,11 +4,11 @@
 
 #include <zephyr/drivers/uart.h>
 
-#include <vmcu/link_uart.h>
+#include "uart.h"
 
 static void on_interrupt(const struct device *uart, void *user)
 {
-	struct vmcu_link_uart *link = user;
+	struct uart_link *link = user;
 	uint8_t byte;
 
 	(void)uart_irq_update(uart);
@@ -20,7 +20,7 @@ static void on_interrupt(const struct device *uart, void *user)
 
 static int send_bytes(void *user, const void *data, size_t bytes)
 {
-	const struct vmcu_link_uart *link = user;
+	const struct uart_link *link = user;
 	const uint8_t *from = data;
 
 	for (size_t i = 0; i < bytes; i++) {
@@ -31,7 +31,7 @@ static int send_bytes(void *user, const void *data, size_t bytes)
 
 static int receive_bytes(void *user, void *data, size_t bytes, uint32_t timeout_ms)
 {
-	struct vmcu_link_uart *link = user;
+	struct uart_link *link = user;
 	uint8_t *to = data;
 	size_t got = 0;
 
@@ -48,8 +48,7 @@ static int receive_bytes(void *user, void *data, size_t bytes, uint32_t timeout_
 	return (int)got;
 }
 
-int vmcu_link_uart_init(struct vmcu_link_uart *link, const struct device *uart, uint8_t *buffer,
-			size_t size)
+int uart_link_init(struct uart_link *link, const struct device *uart, uint8_t *buffer, size_t size)
 {
 	int err;
 
