@@ -35,7 +35,7 @@ static uint32_t crc_of(uint32_t crc, const void *data, size_t bytes)
 	for (size_t i = 0; i < bytes; i++) {
 		crc ^= ((const uint8_t *)data)[i];
 		for (unsigned int bit = 0; bit < 8U; bit++) {
-			crc = (crc >> 1) ^ (UINT32_C(0xedb88320) & (0U - (crc & 1U)));
+			crc = (crc >> 1) ^ (0xedb88320U & (0U - (crc & 1U)));
 		}
 	}
 	return crc;
@@ -69,7 +69,10 @@ static int read_all(const struct vmcu_link *link, void *data, size_t bytes, uint
 {
 	const int got = link->port->receive(link->port->user, data, bytes, timeout_ms);
 
-	return (got < 0) ? got : (int)((size_t)got == bytes);
+	if (got < 0) {
+		return got;
+	}
+	return ((size_t)got == bytes) ? 1 : 0;
 }
 
 /* Reads until the line is silent. Returns -EBADMSG or the error of the port. */
