@@ -53,7 +53,7 @@ static struct header ack_of(const struct header *data)
 
 	ack.kind = ACK;
 	ack.bytes = 0U;
-	ack.crc = frame_crc(&ack, NULL);
+	ack.crc = frame_crc(&ack, &ack);
 	return ack;
 }
 
@@ -132,10 +132,13 @@ int vmcu_link_send(struct vmcu_link *link, uint16_t inference, uint16_t part, co
 		   uint32_t bytes)
 {
 	const struct vmcu_link_port *port = link->port;
-	struct header header = {DATA, link->session, ++link->sent, inference, part, bytes, 0U};
-	struct header ack = ack_of(&header);
+	struct header header = {DATA, link->session, 0U, inference, part, bytes, 0U};
+	struct header ack;
 	int err = 0;
 
+	link->sent++;
+	header.sequence = link->sent;
+	ack = ack_of(&header);
 	header.crc = frame_crc(&header, data);
 	for (uint16_t i = 0; i < link->tries && (err == 0 || err == -EBADMSG); i++) {
 		err = port->send(port->user, &header, sizeof(header));

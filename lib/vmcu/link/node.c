@@ -75,7 +75,6 @@ static int run_step(struct vmcu_node *node, const struct vmcu_node_step *step)
 {
 	struct vmcu_link *link = &node->links[step->link];
 	int8_t *input = input_of(node, step->index);
-	const int8_t *sent = input;
 	int err;
 
 	switch (step->kind) {
@@ -83,10 +82,11 @@ static int run_step(struct vmcu_node *node, const struct vmcu_node_step *step)
 		return vmcu_link_receive(link, node->inference, step->part, input + step->offset,
 					 step->bytes);
 	case VMCU_NODE_SEND_OUTPUT:
-		sent = vmcu_output(&node->ctx, step->index);
-		/* fall through */
+		return vmcu_link_send(link, node->inference, step->part,
+				      vmcu_output(&node->ctx, step->index) + step->offset,
+				      step->bytes);
 	case VMCU_NODE_SEND_INPUT:
-		return vmcu_link_send(link, node->inference, step->part, sent + step->offset,
+		return vmcu_link_send(link, node->inference, step->part, input + step->offset,
 				      step->bytes);
 	case VMCU_NODE_PUSH:
 		/* 1: it needs another row, which a later step pushes. */
