@@ -32,6 +32,8 @@ from .pieces import Network, band, can_band, read_network, segment
 RAM = "ram"
 # Borders that are tried, the cheapest of each run of layers.
 MOST_BORDERS = 12
+# Of two paths that are as long but for this factor, the one with less RAM is better.
+SLACK = 1.01
 
 
 # RAM of a node and seconds.
@@ -183,8 +185,8 @@ def best_path(
     best: str,
     steps: int | None = None,
 ) -> list[int] | None:
-    """Returns the borders of the best path from the first end to the last. RAM: the path within the
-    least limit that has one. Plans only pieces whose lower bounds are the best.
+    """Returns the borders of the best path from the first end to the last, the one with the least
+    RAM of those that are about as short. Plans only pieces whose lower bounds are the best.
 
     cost: from one border to another, exact or a lower bound
     steps: how many the path has, if that is fixed
@@ -193,10 +195,10 @@ def best_path(
     exact: set[tuple[int, int]] = set()
     while True:
         limits = sorted({ram for ram, _ in costs.values()})
-        limits = limits if best == RAM else limits[-1:]
         within = ({cut: s for cut, (ram, s) in costs.items() if ram <= limit} for limit in limits)
-        paths = (_shortest(ends, seconds, steps) for seconds in within)
-        path = next((path for path in paths if path is not None), None)
+        paths = [found for costs_s in within if (found := _shortest(ends, costs_s, steps))]
+        most_s = math.inf if best == RAM or not paths else SLACK * min(paths)[0]
+        path = next((path for seconds, path in paths if seconds <= most_s), None)
         bounds = {*itertools.pairwise(path or [])} - exact
         if not bounds:
             return path
@@ -206,8 +208,8 @@ def best_path(
 
 def _shortest(
     ends: Sequence[int], seconds: Mapping[tuple[int, int], float], steps: int | None
-) -> list[int] | None:
-    """Returns the path with the least sum of seconds."""
+) -> tuple[float, list[int]] | None:
+    """Returns the path with the least sum of seconds, and the sum."""
     # By border and number of steps, which counts only if it is fixed.
     paths: dict[tuple[int, int], tuple[float, list[int]]] = {(ends[0], 0): (0.0, [ends[0]])}
     for end in ends:
@@ -216,8 +218,7 @@ def _shortest(
                 key = end, number + 1 if steps is not None else 0
                 found = sum_s + seconds[border, end], [*path, end]
                 paths[key] = min(paths.get(key, found), found)
-    last = paths.get((ends[-1], steps or 0))
-    return None if last is None else last[1]
+    return paths.get((ends[-1], steps or 0))
 
 
 def best_split(
