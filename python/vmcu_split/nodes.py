@@ -91,18 +91,12 @@ class NodeStep:
     offset: int = 0
     bytes: int = 0
 
-    def row(self, peers: Sequence[int]) -> str:
-        """Returns its values in C. peers: of the node."""
-        link = peers.index(self.peer) if self.peer in peers else 0
-        values = (self.index, link, self.part, self.offset, self.bytes)
-        return ", ".join([f"VMCU_NODE_{self.kind}", *map(str, values)])
-
 
 @dataclass
 class Split:
     """The parts of a network on `count` nodes, by phase.
 
-    inputs: names of the network's inputs, without its states
+    inputs: names of the network's inputs by tensor, without its states
     steps: by node, its program
     link_bytes: by node, the bytes that it sends in an inference
     latency_s: from the inputs to the last output
@@ -112,7 +106,7 @@ class Split:
     parts: Sequence[NodePart]
     count: int
     wire: Wire
-    inputs: frozenset[str]
+    inputs: Mapping[str, str]
 
     def __post_init__(self) -> None:
         self.steps: list[list[NodeStep]] = [[] for _ in range(self.count)]
@@ -152,8 +146,8 @@ class Split:
     def outside(self, node: int) -> list[tuple[str, range]]:
         """Returns the inputs that a node's application writes, by name, and the rows of each."""
         first = self.parts_of(node)[0]
-        ports = [port for port in first.cut.inputs if port.name in self.inputs]
-        return [(port.name, first.rows_of(port.tensor)) for port in ports]
+        tensors = [port.tensor for port in first.cut.inputs if port.tensor in self.inputs]
+        return [(self.inputs[tensor], first.rows_of(tensor)) for tensor in tensors]
 
     def _continue(self, part: NodePart) -> None:
         """Copies the output of the node's part before."""

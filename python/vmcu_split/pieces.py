@@ -118,7 +118,9 @@ def band(graph: Graph, first: int, stop: int, rows: range) -> tuple[Graph, range
     reads: list[range] = []
     for layer in reversed(layers):
         made = need[layer.node.outputs[0]]
-        read = range(layer.input_rows(0, made[0])[0], layer.input_rows(0, made[-1])[-1] + 1)
+        # Taps of dilated windows: a later row can need an earlier one. Some see padding alone.
+        rows_of = [some for y in made if (some := layer.input_rows(0, y))] or [range(1)]
+        read = range(min(some[0] for some in rows_of), max(some[-1] for some in rows_of) + 1)
         reads.append(read)
         for name in layer.node.inputs:
             known = need.get(name, read)

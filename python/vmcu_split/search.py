@@ -137,7 +137,9 @@ class SplitSearch:
             height = graph.tensors[node.outputs[0]].shape[0]
             if not can_band(node) or height < self.count or node.outputs[0] in outside:
                 break
-            if border in allowed and self.network.crossing(border) == [node.outputs[0]]:
+            read = {name for later in graph.nodes[border:] for name in later.inputs}
+            alone = self.network.crossing(border) == [node.outputs[0]]
+            if border in allowed and alone and graph.inputs[0].tensor not in read:
                 found.append(border)
         return self._thinned(found)
 
@@ -163,8 +165,9 @@ class SplitSearch:
         return self._split("rows", parts)
 
     def _split(self, kind: str, parts: Sequence[NodePart]) -> Split:
-        states = {before.name for before, _ in self.network.states}
-        inputs = frozenset(port.name for port in self.network.graph.inputs) - states
+        states = {before.tensor for before, _ in self.network.states}
+        ports = (port for port in self.network.graph.inputs if port.tensor not in states)
+        inputs = {port.tensor: port.name for port in ports}
         return Split(kind, parts, self.count, self.wire, inputs)
 
     def _even(self, border: int, node: int) -> range:
