@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes of a split: what each computes, sends and receives, in which order, and the cost.
+"""The nodes of a split: the steps of each, in order, and the cost.
 
 All messages of an inference have one order, and each node handles its own in that order, so that no
 two nodes wait for each other.
@@ -161,7 +161,7 @@ class Split:
             self.steps[part.node].append(NodeStep("NEXT", number, offset=offset, bytes=size))
 
     def _messages(self, part: NodePart) -> Iterator[tuple[NodeStep, NodeStep]]:
-        """The messages with a part's inputs: what the source does, and what the part's node."""
+        """The messages with a part's inputs: the steps of the source and of the part's node."""
         for tensor in (port.tensor for port in part.cut.inputs):
             for source in self.parts:
                 made = {one.tensor for one in source.cut.outputs}
@@ -206,7 +206,7 @@ def check_parts(graph: Graph, split: Split) -> None:
         ports = (*part.cut.inputs, *part.cut.outputs)
         rows = {port.tensor: part.rows_of(port.tensor) for port in ports}
         some = {name: values[name][one.start : one.stop] for name, one in rows.items()}
-        found = reference.run(part.cut, [some[port.tensor] for port in part.cut.inputs])
+        computed = reference.run(part.cut, [some[port.tensor] for port in part.cut.inputs])
         for name in (port.tensor for port in part.cut.outputs):
-            if not np.array_equal(found[name], some[name]):
+            if not np.array_equal(computed[name], some[name]):
                 raise PlanError(f"node {part.node} computes another '{name}'")

@@ -14,8 +14,8 @@ from .nodes import NodePart, Split
 
 
 def figures_of(model: str, split: Split, whole: NodePart) -> dict[str, Any]:
-    """Returns the figures for JSON. link_bytes: what a node sends in an inference, frames and
-    acknowledgements; layers: by model of a node; inputs: what its application writes."""
+    """Returns the figures for JSON. link_bytes: bytes that a node sends in an inference, frames and
+    acknowledgements; layers: by model of a node; inputs: those that its application writes."""
     nodes = [
         {
             "ram_bytes": split.ram_bytes(node),

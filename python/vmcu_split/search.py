@@ -132,7 +132,7 @@ class SplitSearch:
         """Returns the borders behind which rows can be on several nodes."""
         graph, allowed = self.network.graph, self.network.borders()
         outside = {port.tensor for port in graph.outputs}
-        found: list[int] = []
+        borders: list[int] = []
         for border, node in enumerate(graph.nodes[:-1], 1):
             height = graph.tensors[node.outputs[0]].shape[0]
             if not can_band(node) or height < self.count or node.outputs[0] in outside:
@@ -140,8 +140,8 @@ class SplitSearch:
             read = {name for later in graph.nodes[border:] for name in later.inputs}
             alone = self.network.crossing(border) == [node.outputs[0]]
             if border in allowed and alone and graph.inputs[0].tensor not in read:
-                found.append(border)
-        return self._thinned(found)
+                borders.append(border)
+        return self._thinned(borders)
 
     def _banded(self, path: Sequence[int]) -> Split:
         """Returns the split by rows with phases between borders. A node owns an even
@@ -192,14 +192,14 @@ def best_path(
     RAM of those that are about as short. Plans only pieces whose lower bounds are the best.
 
     cost: from one border to another, exact or a lower bound
-    steps: how many the path has, if that is fixed
+    steps: the number of steps of the path, if that is fixed
     """
     costs = {cut: cost(*cut, False) for cut in itertools.combinations(ends, 2)}
     exact: set[tuple[int, int]] = set()
     while True:
         limits = sorted({ram for ram, _ in costs.values()})
         within = ({cut: s for cut, (ram, s) in costs.items() if ram <= limit} for limit in limits)
-        paths = [found for costs_s in within if (found := _shortest(ends, costs_s, steps))]
+        paths = [short for costs_s in within if (short := _shortest(ends, costs_s, steps))]
         most_s = math.inf if best == RAM or not paths else SLACK * min(paths)[0]
         path = next((path for seconds, path in paths if seconds <= most_s), None)
         bounds = {*itertools.pairwise(path or [])} - exact
@@ -219,8 +219,8 @@ def _shortest(
         for (border, number), (sum_s, path) in list(paths.items()):
             if (border, end) in seconds:
                 key = end, number + 1 if steps is not None else 0
-                found = sum_s + seconds[border, end], [*path, end]
-                paths[key] = min(paths.get(key, found), found)
+                longer = sum_s + seconds[border, end], [*path, end]
+                paths[key] = min(paths.get(key, longer), longer)
     return paths.get((ends[-1], steps or 0))
 
 
@@ -230,8 +230,8 @@ def best_split(
     """Returns the best split of a model file and the whole network on one node. Raises UserError
     if there is none, PlanError if a part computes another byte than the whole."""
     search = SplitSearch(read_network(path, options), count, wire, board, options)
-    found = [split for split in (search.pipeline(best), search.rows(best)) if split is not None]
-    if not found:
+    splits = [split for split in (search.pipeline(best), search.rows(best)) if split is not None]
+    if not splits:
         reason = f"it cannot be cut into {count} parts"
         raise UserError(Problem(reason, "try fewer nodes with --nodes", str(path)))
 
@@ -239,6 +239,6 @@ def best_split(
         ram = max(map(split.ram_bytes, range(count)))
         return (ram, split.latency_s) if best == RAM else (split.latency_s, ram)
 
-    chosen = min(found, key=rank)
+    chosen = min(splits, key=rank)
     check_parts(search.network.graph, chosen)
     return chosen, search.part(0, 0, 0, len(search.network.graph.nodes))

@@ -59,7 +59,7 @@ int8_t *vmcu_node_input(struct vmcu_node *node, unsigned int index)
 	return input_of(node, index);
 }
 
-/* Copies what a model has computed to the input of the next one. */
+/* Copies the outputs of a model to the input of the next one. */
 static int next_model(struct vmcu_node *node, const struct vmcu_node_step *step)
 {
 	const int8_t *made = vmcu_output(&node->ctx, 0U);

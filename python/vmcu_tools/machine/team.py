@@ -32,12 +32,12 @@ def team_of(objects: Objects, name: str, steps: int) -> Team | None:
 
 def _entries(words: np.ndarray, steps: int) -> tuple[Entry, ...]:
     expect(words.dtype == np.uint16 and words.size % ENTRY_WORDS == 0, "a worker's list is cut off")
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for step, y, x, columns in words.reshape(-1, ENTRY_WORDS).tolist():
         if step == WAIT:
-            found.append(Wait(y))
+            entries.append(Wait(y))
             continue
         own, number = bool(step & OWN_SCRATCH), step & (OWN_SCRATCH - 1)
         expect(number < steps, f"a worker computes layer {number} of {steps}")
-        found.append(WorkerTask(number, y, x, columns, own))
-    return tuple(found)
+        entries.append(WorkerTask(number, y, x, columns, own))
+    return tuple(entries)

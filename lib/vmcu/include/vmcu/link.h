@@ -93,7 +93,7 @@ int vmcu_link_send(struct vmcu_link *link, uint16_t inference, uint16_t part, co
 int vmcu_link_receive(struct vmcu_link *link, uint16_t inference, uint16_t part, void *data,
 		      uint32_t bytes);
 
-/** What a step of a node does. */
+/** The kind of a step of a node. */
 enum vmcu_node_kind {
 	VMCU_NODE_RECEIVE,     /**< receives @a bytes into input @a index, from @a offset on */
 	VMCU_NODE_SEND_INPUT,  /**< sends @a bytes of input @a index, from @a offset on */

@@ -64,13 +64,13 @@ def pieces_of(plan: Plan, how: CallCut) -> list[CallPiece]:
     """The calls of an inference in the plan's order, in pieces."""
     numbers = {id(step): number for number, step in enumerate(plan.steps)}
     cutters = [_Cutter(plan, n, step, how) for n, step in enumerate(plan.steps)]
-    found = []
+    cut = []
     for stage in range(len(plan.stages)):
         for step, _, call in planned_calls(plan, stage):
             assert step is not None
             cutter = cutters[numbers[id(step)]]
-            found += [cutter.piece(one) for one in cutter.cut(call)]
-    return found
+            cut += [cutter.piece(one) for one in cutter.cut(call)]
+    return cut
 
 
 class _Cutter:
