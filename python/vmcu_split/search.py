@@ -73,6 +73,11 @@ class SplitSearch:
             plan = make_plan(piece, options, prove=False)
             if piece.state.names:
                 calls = plan.graph.tensors[source].shape[0] // options.hop
+                outs = zip(plan.graph.outputs, piece.outputs, strict=True)
+                rows_at_once = [
+                    (plan.graph.rows_at_once(a), piece.tensors[b.tensor]) for a, b in outs
+                ]
+                assert all(count == tensor.shape[0] for count, tensor in rows_at_once)
             seconds = board_seconds(plan, self.board)[0] / calls
             cycles = sum(cycles_of(plan)) // calls
             self.parts[key] = NodePart(node, phase, cut, piece, plan, seconds, cycles, bands)
@@ -232,7 +237,7 @@ def best_split(
     search = SplitSearch(read_network(path, options), count, wire, board, options)
     splits = [split for split in (search.pipeline(best), search.rows(best)) if split is not None]
     if not splits:
-        reason = f"it cannot be cut into {count} parts"
+        reason = f"the model cannot be cut into {count} parts"
         raise UserError(Problem(reason, "try fewer nodes with --nodes", str(path)))
 
     def rank(split: Split) -> tuple[float, ...]:

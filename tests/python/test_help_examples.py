@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_command_has_some() -> None:
     assert list(EXAMPLES) == list(cli.parser().visible())
-    assert len(EXAMPLES) == 18
+    assert len(EXAMPLES) == 19
     assert [name for name, examples in EXAMPLES.items() if not examples] == []
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import fused_networks
+from builders import fused_networks, onnx_states, scratch
 from builders.networks import random_inputs
 from drawn import case, seeds
 from test_new import configure, zephyr_tree
@@ -228,6 +228,48 @@ def test_states_of_a_pipeline(story: tuple[Path, dict[str, Any]]) -> None:
     run(program, "processes", 200)
     folder = program.parent
     assert (folder / "out.bin").read_bytes() == (folder / "expected.bin").read_bytes()
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_states_that_are_rows(rows: int, tmp_path: Path) -> None:
+    """A call has one row or two; both nodes have a ring buffer."""
+    pairs = [(f"in_cache.{n}", f"out_cache.{n}") for n in (1, 2)]
+    model = onnx_states.listening(tmp_path / "net.onnx", (3, 2), pairs, rows=rows)
+    figures = split(tmp_path, model, "--nodes", "2", "--link", "1Mbit", "--best", "ram")
+    images = np.random.default_rng(0).integers(-128, 128, (12, rows, 1, 4), np.int8)
+    stream = images.reshape(-1, 1, 4)
+    wanted = runners.get("host").run_stream(compile_model(model), stream).astype(np.int8)
+    sizes = write_inputs(tmp_path, figures, images)
+    program = build(tmp_path, figures, sizes, [0, wanted.shape[1]])
+    run(program, "processes", len(images))
+    assert (tmp_path / "out.bin").read_bytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ("okay_nabu.tflite --nodes 2 --link 1Mbit", "okay_nabu.tflite: the file stores its states"),
+        ("model.onnx --nodes 16 --link 1Mbit", "model.onnx: the model cannot be cut into 16 parts"),
+        (
+            "model.onnx --nodes 2 --link 1Mbit --board 96b_carbon/nrf51822",
+            "no estimate of time for 96b_",
+        ),
+        ("model.onnx --nodes 1 --link 1Mbit", "'1' is not a number from 2 to 16"),
+        ("model.onnx --nodes 2 --link 5V", "'5V' has no known unit; write 115200bit or 1Mbit"),
+        ("model.onnx --nodes 2 --link 1Mbit --latency 0ms", "write 1ms or 200us"),
+    ],
+)
+def test_refusals(
+    words: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(scratch.furnish(tmp_path))
+    assert main(["split", *words.split()]) != 0
+    error = capsys.readouterr().err
+    assert said in error and error.startswith(("error: ", "usage: ")), error
 
 
 FAULTS = 8 * (48 + 16)

@@ -17,7 +17,7 @@ from vmcu_tools.exits import EXIT_DONE
 EXAMPLES = (
     ("model.tflite --nodes 4 --link 1Mbit", "the least latency"),
     ("model.tflite --nodes 4 --link 1Mbit --best ram -o out", "the least RAM; C tables"),
-    ("decoder.onnx --nodes 2 --link 115200bit --latency 500us", "each node keeps its states"),
+    ("enhancer.onnx --nodes 2 --link 115200bit --latency 500us", "each node keeps its states"),
 )
 MOST_NODES = 16
 BOARD = "nrf52840dk/nrf52840"
