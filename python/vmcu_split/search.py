@@ -131,7 +131,7 @@ class SplitSearch:
             return self._cost(first, stop, rows, wire, exact)
 
         path = best_path([0, *borders, last], cost, best) if borders else None
-        return None if path is None else self._banded(path)
+        return None if path is None else self.banded(path)
 
     def _row_borders(self) -> list[int]:
         """Returns the borders behind which rows can be on several nodes."""
@@ -148,7 +148,7 @@ class SplitSearch:
                 borders.append(border)
         return self._thinned(borders)
 
-    def _banded(self, path: Sequence[int]) -> Split:
+    def banded(self, path: Sequence[int]) -> Split:
         """Returns the split by rows with phases between borders. A node owns an even
         share of the rows, or as many of them as its next band needs."""
         *phases, tail = itertools.pairwise(path)

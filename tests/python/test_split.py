@@ -21,12 +21,18 @@ from builders.networks import random_inputs
 from drawn import case, seeds
 from test_new import configure, zephyr_tree
 from vmcu_bench import oracle, runners
-from vmcu_split.pieces import Network, band, can_band
+from vmcu_split.nodes import Wire
+from vmcu_split.pieces import Network, band, can_band, read_network
+from vmcu_split.report import figures_of
+from vmcu_split.search import SplitSearch
+from vmcu_split.tables import node_files
 from vmcu_tools import paths
+from vmcu_tools.boards.table import known
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
+from vmcu_tools.emit import write
 from vmcu_tools.machine import reference
-from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.registry import DEFAULTS, make_plan
 
 ROOT = paths.root()
 STORYTELLER = ROOT / "samples" / "storyteller" / "storyteller.onnx"
@@ -179,6 +185,19 @@ def test_rows_with_a_residual_sum(tmp_path: Path) -> None:
     assert figures["kind"] == "rows"
     # A step for each sum in float.
     check_model(tmp_path, DIGITS, figures, 2)
+
+
+def test_phases_exchange_rows(tmp_path: Path) -> None:
+    """Bands of two phases: each node has rows from both neighbours."""
+    pytest.importorskip("onnxruntime")
+    board = known()["nrf52840dk/nrf52840"]
+    search = SplitSearch(read_network(DIGITS, DEFAULTS), 3, Wire(1e6), board, DEFAULTS)
+    found = search.banded([0, 1, 5, 8])
+    for node in range(3):
+        write(node_files(found, node, "net"), tmp_path / f"node{node}")
+    kinds = [step.kind for step in found.steps[1]]
+    assert kinds.count("NEXT") == 1 and {"RECEIVE", "SEND_INPUT", "SEND_OUTPUT"} <= {*kinds}
+    check_model(tmp_path, DIGITS, figures_of("net", found, search.part(0, 0, 0, 8)), 2)
 
 
 @pytest.mark.parametrize("seed", seeds(200, 8))
