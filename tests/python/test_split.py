@@ -21,7 +21,7 @@ from builders.networks import random_inputs
 from drawn import case, seeds
 from test_new import configure, zephyr_tree
 from vmcu_bench import oracle, runners
-from vmcu_split.nodes import Wire
+from vmcu_split.nodes import Split, Wire, check_parts
 from vmcu_split.pieces import Network, band, can_band, read_network
 from vmcu_split.report import figures_of
 from vmcu_split.search import SplitSearch
@@ -51,7 +51,13 @@ def split(folder: Path, model: Path, *options: str) -> dict[str, Any]:
     return figures
 
 
-def build(folder: Path, figures: dict[str, Any], inputs: list[int], outputs: list[int]) -> Path:
+def build(
+    folder: Path,
+    figures: dict[str, Any],
+    inputs: list[int],
+    outputs: list[int],
+    flags: tuple[str, ...] = (),
+) -> Path:
     """A program with all nodes. inputs, outputs: bytes by node."""
     numbers = range(len(figures["nodes"]))
     ram = [f"NET_NODE{n}_RAM_BYTES" for n in numbers]
@@ -75,9 +81,9 @@ def build(folder: Path, figures: dict[str, Any], inputs: list[int], outputs: lis
     includes = [
         f"-I{path}" for path in (paths.runtime() / "include", folder, *folder.glob("node*/"))
     ]
-    host = runners.get("host")._defining({"-DVMCU_STREAMS": True})
+    host = runners.get("host")._defining(dict.fromkeys(("-DVMCU_STREAMS", *flags), True))
     program = folder / "nodes"
-    command = ["gcc", *FLAGS, *includes, *sources, str(host.archive()), "-lm", "-lpthread"]
+    command = ["gcc", *FLAGS, *flags, *includes, *sources, str(host.archive()), "-lm", "-lpthread"]
     done = subprocess.run(
         [*map(str, command), "-o", str(program)], capture_output=True, text=True, check=False
     )
@@ -147,7 +153,9 @@ def models() -> Path:
     return Path(folder)
 
 
-def check_model(folder: Path, path: Path, figures: dict[str, Any], steps: int = 0) -> None:
+def check_model(
+    folder: Path, path: Path, figures: dict[str, Any], steps: int = 0, flags: tuple[str, ...] = ()
+) -> None:
     """Nodes in processes of their own compute what the whole network computes, and up to `steps`
     what the file's runtime does."""
     graph = compile_model(path).graph
@@ -156,7 +164,7 @@ def check_model(folder: Path, path: Path, figures: dict[str, Any], steps: int = 
     wanted = answers(path, images)
     outputs = [0] * len(figures["nodes"])
     outputs[0 if figures["kind"] == "rows" else -1] = wanted.shape[1]
-    program = build(folder, figures, write_inputs(folder, figures, images), outputs)
+    program = build(folder, figures, write_inputs(folder, figures, images), outputs, flags)
     run(program, "processes", len(images))
     found = np.frombuffer((folder / "out.bin").read_bytes(), np.int8).reshape(wanted.shape)
     assert np.abs(found.astype(int) - wanted).max() <= steps
@@ -187,7 +195,24 @@ def test_rows_with_a_residual_sum(tmp_path: Path) -> None:
     check_model(tmp_path, DIGITS, figures, 2)
 
 
-def test_phases_exchange_rows(tmp_path: Path) -> None:
+def test_a_tensor_goes_past_a_node(tmp_path: Path) -> None:
+    """The first node sends one operand of a residual sum to the last one."""
+    pytest.importorskip("onnxruntime")
+    board = known()["nrf52840dk/nrf52840"]
+    search = SplitSearch(read_network(DIGITS, DEFAULTS), 3, Wire(1e6), board, DEFAULTS)
+    cuts = enumerate(itertools.pairwise((0, 2, 4, 8)))
+    parts = [search.part(node, node, *cut) for node, cut in cuts]
+    (port,) = search.network.graph.inputs
+    found = Split("pipeline", parts, 3, Wire(1e6), {port.tensor: port.name})
+    assert [found.peers(node) for node in range(3)] == [[1, 2], [0, 2], [0, 1]]
+    check_parts(search.network.graph, found)
+    for node in range(3):
+        write(node_files(found, node, "net"), tmp_path / f"node{node}")
+    check_model(tmp_path, DIGITS, figures_of("net", found, search.part(0, 0, 0, 8)), 2)
+
+
+@pytest.mark.parametrize("flags", [(), ("-DVMCU_POOL_GUARD",)], ids=["", "guard"])
+def test_phases_exchange_rows(flags: tuple[str, ...], tmp_path: Path) -> None:
     """Bands of two phases: each node has rows from both neighbours."""
     pytest.importorskip("onnxruntime")
     board = known()["nrf52840dk/nrf52840"]
@@ -197,7 +222,7 @@ def test_phases_exchange_rows(tmp_path: Path) -> None:
         write(node_files(found, node, "net"), tmp_path / f"node{node}")
     kinds = [step.kind for step in found.steps[1]]
     assert kinds.count("NEXT") == 1 and {"RECEIVE", "SEND_INPUT", "SEND_OUTPUT"} <= {*kinds}
-    check_model(tmp_path, DIGITS, figures_of("net", found, search.part(0, 0, 0, 8)), 2)
+    check_model(tmp_path, DIGITS, figures_of("net", found, search.part(0, 0, 0, 8)), 2, flags)
 
 
 @pytest.mark.parametrize("seed", seeds(200, 8))
