@@ -78,9 +78,8 @@ def build(
         lines.append(f"static const {name}[] = {{{', '.join(map(str, values))}}};")
     (folder / "nodes.h").write_text("\n".join([*lines, ""]))
     sources = [HARNESS, *folder.glob("node*/*.c"), *sorted((paths.runtime() / "link").glob("*.c"))]
-    includes = [
-        f"-I{path}" for path in (paths.runtime() / "include", folder, *folder.glob("node*/"))
-    ]
+    folders = (paths.runtime() / "include", HARNESS.parent, folder, *folder.glob("node*/"))
+    includes = [f"-I{path}" for path in folders]
     host = runners.get("host")._defining(dict.fromkeys(("-DVMCU_STREAMS", *flags), True))
     program = folder / "nodes"
     command = ["gcc", *FLAGS, *flags, *includes, *sources, str(host.archive()), "-lm", "-lpthread"]
