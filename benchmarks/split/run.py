@@ -36,7 +36,8 @@ COLUMNS = (
 
 def row(path: Path, nodes: int, best: str) -> tuple[str, ...]:
     """A line of the table."""
-    found = figures_of(path.stem, *best_split(path, nodes, WIRE, best, known()[BOARD], DEFAULTS))
+    parts = best_split(path, nodes, WIRE, best, known()[BOARD], DEFAULTS)
+    found = figures_of(path.stem, best, *parts)
     one = found["one_node"]
     sizes = (f"{n:,}" for n in (found["ram_bytes"], one["ram_bytes"], found["link_bytes"]))
     times = (f"{1000 * some['latency_s']:.1f}" for some in (found, one))

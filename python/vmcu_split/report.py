@@ -13,9 +13,9 @@ from vmcu_tools.report.text import table
 from .nodes import NodePart, Split
 
 
-def figures_of(model: str, split: Split, whole: NodePart) -> dict[str, Any]:
-    """Returns the figures for JSON. link_bytes: bytes that a node sends in an inference, frames and
-    acknowledgements; layers: by model of a node; inputs: those that its application writes."""
+def figures_of(model: str, best: str, split: Split, whole: NodePart) -> dict[str, Any]:
+    """Returns the figures for JSON. link_bytes: bytes that a node sends in an inference, frames
+    and acknowledgements; layers: by model of a node; inputs: rows that its application writes."""
     nodes = [
         {
             "ram_bytes": split.ram_bytes(node),
@@ -33,6 +33,7 @@ def figures_of(model: str, split: Split, whole: NodePart) -> dict[str, Any]:
     return {
         "model": model,
         "kind": split.kind,
+        "best": best,
         "ram_bytes": max(split.ram_bytes(node) for node in range(split.count)),
         "link_bytes": sum(split.link_bytes),
         "latency_s": split.latency_s,
@@ -57,3 +58,6 @@ def print_split(figures: dict[str, Any], console: Console) -> None:
         for some in (figures, figures["one_node"])
     )
     say(console, f"{figures['kind']}: at most {split}; on one node: {one}.")
+    goal = "ram_bytes" if figures["best"] == "ram" else "latency_s"
+    if figures[goal] >= figures["one_node"][goal]:
+        say(console, "One node is better: try fewer nodes or a faster link.")

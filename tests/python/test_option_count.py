@@ -12,7 +12,7 @@ from vmcu_tools.commands import old_spellings
 from vmcu_tools.commands.parser import Parser
 
 DOC = Path(__file__).resolve().parents[2] / "doc"
-MOST_OPTIONS = 75
+MOST_OPTIONS = 79
 
 
 def options_of(parser: Parser) -> Iterator[str]:

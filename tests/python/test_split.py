@@ -207,7 +207,7 @@ def test_a_tensor_goes_past_a_node(tmp_path: Path) -> None:
     check_parts(search.network.graph, found)
     for node in range(3):
         write(node_files(found, node, "net"), tmp_path / f"node{node}")
-    check_model(tmp_path, DIGITS, figures_of("net", found, search.part(0, 0, 0, 8)), 2)
+    check_model(tmp_path, DIGITS, figures_of("net", "ram", found, search.part(0, 0, 0, 8)), 2)
 
 
 @pytest.mark.parametrize("flags", [(), ("-DVMCU_POOL_GUARD",)], ids=["", "guard"])
@@ -221,7 +221,9 @@ def test_phases_exchange_rows(flags: tuple[str, ...], tmp_path: Path) -> None:
         write(node_files(found, node, "net"), tmp_path / f"node{node}")
     kinds = [step.kind for step in found.steps[1]]
     assert kinds.count("NEXT") == 1 and {"RECEIVE", "SEND_INPUT", "SEND_OUTPUT"} <= {*kinds}
-    check_model(tmp_path, DIGITS, figures_of("net", found, search.part(0, 0, 0, 8)), 2, flags)
+    check_model(
+        tmp_path, DIGITS, figures_of("net", "ram", found, search.part(0, 0, 0, 8)), 2, flags
+    )
 
 
 @pytest.mark.parametrize("seed", seeds(200, 8))
@@ -286,6 +288,13 @@ def test_states_that_are_rows(rows: int, tmp_path: Path) -> None:
     program = build(tmp_path, figures, sizes, [0, wanted.shape[1]])
     run(program, "processes", len(images))
     assert (tmp_path / "out.bin").read_bytes() == wanted.tobytes()
+
+
+def test_a_split_that_is_worse(capsys: pytest.CaptureFixture[str]) -> None:
+    slow = ["split", str(DIGITS), "--nodes", "2", "--link", "1kbit"]
+    for words, worse in ((slow, True), ([*slow[:-1], "1Mbit"], False)):
+        assert main(words) == 0
+        assert ("One node is better" in capsys.readouterr().out) == worse
 
 
 @pytest.mark.parametrize(

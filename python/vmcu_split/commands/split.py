@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(Problem(reason, hint, str(args.model)))
     wire = Wire(args.link, args.latency)
     split, one = best_split(args.model, args.nodes, wire, args.best, board, options_of(args))
-    figures = figures_of(name, split, one)
+    figures = figures_of(name, args.best, split, one)
     files = [node_files(split, node, name) for node in range(args.nodes)]
     write_json(figures, args.json)
     print_split(figures, console())
