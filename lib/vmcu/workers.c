@@ -17,7 +17,7 @@
 #include <vmcu/access.h>
 
 #include "hooks.h"
-#include "port/relax.h"
+#include "relax.h"
 #include "stage.h"
 
 int vmcu_team_init(struct vmcu_team_context *own, struct vmcu_context *ctx,

@@ -96,7 +96,7 @@ int vmcu_team_init(struct vmcu_team_context *own, struct vmcu_context *ctx,
  * Worker 0 begins the inference and returns when all of it is done: write the input before, read
  * the output after. Worker 1 waits until worker 0 begins, and returns when its own tasks are done.
  * Call it in a loop on the second core. Each core calls it for its own worker alone; a call that
- * waits runs VMCU_RELAX() (lib/vmcu/port/relax.h). After vmcu_cancel(), the rest of the tasks are
+ * waits runs VMCU_RELAX() (lib/vmcu/relax.h). After vmcu_cancel(), the rest of the tasks are
  * counted and not computed.
  *
  * @param own    Team context that vmcu_team_init() has set up.
