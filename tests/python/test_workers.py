@@ -11,15 +11,19 @@ import numpy as np
 import pytest
 from builders.teams import random_plan
 from drawn import seeds
+from random_graphs import Builder, convolution
 from vmcu_tools import paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import PlanError
+from vmcu_tools.graph import Window
 from vmcu_tools.machine.events import planned_calls
 from vmcu_tools.machine.workers import prove
 from vmcu_tools.ops.pad import Pad
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.workers import Entry, Wait, WorkerTask
 from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.workers.share import share
 
 # Of the damages to a plan's waits.
 DRAWN = 24
@@ -165,3 +169,14 @@ def test_scratch_that_a_worker_does_not_have() -> None:
     for damaged in (none, with_entries(plan, 0, first)):
         with pytest.raises(PlanError, match="cannot work in its worker's scratch"):
             check(damaged)
+
+
+def test_scratch_for_which_there_is_no_room() -> None:
+    """A network whose only kernel needs more scratch than the second worker can have."""
+    b = Builder(np.random.default_rng(0))
+    window = Window((3, 3), (1, 1), (1, 1), (1, 1, 1, 1))
+    out = convolution(b, b.input((4, 4, 64)), window, 4, 4, 32)
+    plan = share(make_plan(b.graph([out.name]), prove=False))
+    assert plan.team is not None and plan.team.scratch_bytes == 0
+    assert plan.team.count(1) == 0
+    check(plan)

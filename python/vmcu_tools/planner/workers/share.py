@@ -93,7 +93,8 @@ class _Search:
         team = None if self.best is None else self.best.team
         if team is not None and team.scratch_bytes:
             return [team.scratch_bytes]
-        return [0, max(n for n in {p.scratch_bytes for p in all_pieces} if n <= self.most)]
+        sizes = {piece.scratch_bytes for piece in all_pieces}
+        return sorted({0, max((size for size in sizes if size <= self.most), default=0)})
 
     def _try(self, plans: Sequence[Plan], cut: CallCut) -> bool:
         """Keeps the first of some plans that loses no byte, if it is the best so far. The plans
