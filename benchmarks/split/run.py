@@ -10,6 +10,7 @@ acknowledgements. Milliseconds are estimates for an nRF52840 DK and links of 1 M
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,14 +45,15 @@ def row(path: Path, nodes: int, best: str) -> tuple[str, ...]:
     return path.stem, str(nodes), best, found["kind"], *sizes, *times
 
 
-def split(folder: Path) -> Table:
+def split(folder: Path, names: Sequence[str] = (*NODES,)) -> Table:
     """Two lines for each model and number of nodes. folder: of the networks."""
-    files = {name: folder / f"{name}.tflite" for name in NODES if name != STORYTELLER}
-    files[STORYTELLER] = ROOT / "samples" / STORYTELLER / f"{STORYTELLER}.onnx"
+    files = {name: folder / f"{name}.tflite" for name in names}
+    if STORYTELLER in files:
+        files[STORYTELLER] = ROOT / "samples" / STORYTELLER / f"{STORYTELLER}.onnx"
     rows = tuple(
         row(files[name], nodes, best)
-        for name, counts in NODES.items()
-        for nodes in counts
+        for name in names
+        for nodes in NODES[name]
         for best in ("ram", "latency")
     )
     behind = Behind(hashes({*files.values()}))

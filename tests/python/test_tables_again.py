@@ -109,6 +109,12 @@ def workers() -> Table:
     return page.workers(SHARED, ["mlperf-tiny-kws"])  # type: ignore[no-any-return]
 
 
+def split() -> Table:
+    """The rows of the sample; test_split.py has the goals of the others."""
+    page = script("split", "benchmarks/split/run.py")
+    return page.split(SHARED, [page.STORYTELLER])  # type: ignore[no-any-return]
+
+
 COMPUTED = {
     "cores/bytewise": Again(lambda: cores("bytewise"), emulated=True, some=True),
     "cores/groups": Again(lambda: cores("groups"), emulated=True, some=True),
@@ -127,6 +133,7 @@ COMPUTED = {
     "public-models/public": Again(lambda: script("public", "benchmarks/public/run.py").public()),
     "models/floats": Again(lambda: script("floats", "benchmarks/floats/run.py").floats()),
     "models/widths": Again(widths, without=("output, dB", "accuracy")),
+    "split/split": Again(split, some=True),
     "workers/workers": Again(workers, TINY[1:2], emulated=True, some=True),
     "results/channels": Again(lambda: figures.channels(["S3", "S7"]), some=True),
     "results/fronts": Again(fronts, [VWW, IMAGENET], emulated=True, some=True),
