@@ -19,7 +19,6 @@ import numpy as np
 from vmcu_tools.frontends import runtime_of
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference, workers
-from vmcu_tools.machine.events import planned_calls
 from vmcu_tools.machine.rotation import machines_of
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.progress import bar
@@ -144,8 +143,7 @@ def run_target(plan: Plan, target: str, samples: list[Sample]) -> list[Values]:
     else outputs."""
     if target == "virtual":
         if plan.team is not None:
-            calls = [list(planned_calls(plan, number)) for number in range(len(plan.stages))]
-            workers.prove(plan, plan.team, calls)
+            workers.prove(plan)
         machines = machines_of(plan)
         return [next(machines).run(sample) for sample in bar(samples, "virtual MCU")]
     names = [port.tensor for port in plan.graph.outputs]

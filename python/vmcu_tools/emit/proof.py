@@ -47,7 +47,7 @@ def prove_objects(objects: tables.Objects, name: str, plan: Plan, weights: bytes
     else:
         rotation.prove(decoded.plan, decoded.calls)
     if decoded.plan.team is not None:
-        workers.prove(decoded.plan, decoded.plan.team, decoded.calls)
+        workers.prove(decoded.plan, decoded.calls)
     return decoded
 
 

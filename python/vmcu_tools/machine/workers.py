@@ -23,7 +23,7 @@ from ..ops import Layer, ProgramLayer
 from ..plan.plan import Plan, pool_scratch
 from ..plan.schedule import in_one_piece
 from ..plan.workers import WORKERS, Entry, Team, Wait, WorkerTask
-from .events import Called
+from .events import Called, planned_calls
 
 NOBODY = -1
 SCRATCH = -2
@@ -35,10 +35,14 @@ def is_free(layer: Layer[Any]) -> bool:
     return isinstance(layer, ProgramLayer) and not layer.sums
 
 
-def prove(plan: Plan, team: Team, calls: Sequence[Sequence[Called]]) -> None:
-    """Raises PlanError unless the workers compute each call of an inference once, in every
-    interleaving as one worker does. calls: those of one worker, by stage."""
-    _TeamReplay(plan, team, calls).run()
+def prove(plan: Plan, calls: Sequence[Sequence[Called]] | None = None) -> None:
+    """Raises PlanError unless the plan's team computes each call of an inference once, in every
+    interleaving as one worker does. calls: those of one worker, by stage, that emitted tables lead
+    to, in place of those that the plan means."""
+    assert plan.team is not None
+    if calls is None:
+        calls = [list(planned_calls(plan, number)) for number in range(len(plan.stages))]
+    _TeamReplay(plan, plan.team, calls).run()
 
 
 class _TeamReplay:

@@ -62,15 +62,21 @@ class CallPiece:
 
 def pieces_of(plan: Plan, how: CallCut) -> list[CallPiece]:
     """The calls of an inference in the plan's order, in pieces."""
-    numbers = {id(step): number for number, step in enumerate(plan.steps)}
-    cutters = [_Cutter(plan, n, step, how) for n, step in enumerate(plan.steps)]
-    cut = []
+    return [cutter.piece(call) for cutter, call in _calls(plan, how)]
+
+
+def cycles_alone(plan: Plan) -> float:
+    """Estimates the cycles of an inference on one worker."""
+    return sum(cutter.cycles(call.columns) for cutter, call in _calls(plan, CallCut(1)))
+
+
+def _calls(plan: Plan, how: CallCut) -> Iterator[tuple[_Cutter, Call]]:
+    """The pieces of calls in the plan's order, with the cutter of their step."""
+    cutters = {id(step): _Cutter(plan, n, step, how) for n, step in enumerate(plan.steps)}
     for stage in range(len(plan.stages)):
         for step, _, call in planned_calls(plan, stage):
-            assert step is not None
-            cutter = cutters[numbers[id(step)]]
-            cut += [cutter.piece(one) for one in cutter.cut(call)]
-    return cut
+            cutter = cutters[id(step)]
+            yield from ((cutter, one) for one in cutter.cut(call))
 
 
 class _Cutter:
@@ -80,8 +86,8 @@ class _Cutter:
         self.plan, self.number, self.step = plan, number, step
         self.layer = layer = step.bind(plan.graph)
         self.free = is_free(layer)
-        self.needed = needed = pool_scratch(layer)
-        self.shared = self.free and not layer.addressed and needed > 0
+        self.needed = pool_scratch(layer)
+        self.shared = self.free and not layer.addressed and self.needed > 0
         self.costs: dict[int, float] = {}
         self.cuts: dict[tuple[int, int], list[int]] = {}
         self.how = how
@@ -103,8 +109,8 @@ class _Cutter:
                 if border - begin >= some or border == columns:
                     parts.append(border - begin)
                     begin = border
-            cycles = sum(map(self._cycles, parts))
-            limit = self.how.limit * self._cycles(columns)
+            cycles = sum(map(self.cycles, parts))
+            limit = self.how.limit * self.cycles(columns)
             self.cuts[x, columns] = parts if cycles <= limit else [columns]
         return self.cuts[x, columns]
 
@@ -140,11 +146,10 @@ class _Cutter:
             kind = Kind.SCRATCH if self.shared else Kind.WRITE
             stop = self.step.scratch + self.needed
             accesses.append(PoolAccess(kind, self.step.scratch, stop))
-        cycles = self._cycles(call.columns)
-        needed = self.needed if self.shared else 0
+        cycles, needed = self.cycles(call.columns), self.needed if self.shared else 0
         return CallPiece(task, cycles, tuple(accesses), not self.free, needed)
 
-    def _cycles(self, columns: int) -> float:
+    def cycles(self, columns: int) -> float:
         """Estimates the cycles of a call of so many columns."""
         if columns not in self.costs:
             step = replace(self.step, columns=columns) if self.layer.by_columns else self.step

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from ...errors import Problem, UserError
 from ...plan.plan import Plan
-from ...plan.workers import OWN_SCRATCH
+from ...plan.workers import OWN_SCRATCH, Team
 from .assign import assigned
 from .conflicts import dependencies
-from .pieces import CallCut, CallPiece, pieces_of
+from .pieces import CallCut, CallPiece, cycles_alone, pieces_of
 from .slack import is_sound, slackened
 
 # The most bytes of the second worker's scratch and of longer ring buffers, of the pool's.
@@ -35,21 +35,20 @@ def share(plan: Plan, ram: int | None = None) -> Plan:
     most = int(MORE_RAM * plan.pool_bytes)
     if ram is not None:
         most = min(most, ram - plan.pool_bytes)
-    alone = sum(piece.cycles for piece in pieces_of(plan, CallCut(1)))
-    search = _Search(plan, alone, most)
+    search = _Search(plan, cycles_alone(plan), most)
     search.run()
     if search.best is None:
         reason = f"an inference has more than {MOST_TASKS:,} calls"
         raise UserError(Problem(reason, "leave out --workers", plan.graph.origin))
-    return replace(search.best, notes=(*search.best.notes, _note(search)))
+    more = search.best.ram_bytes - plan.pool_bytes
+    return replace(search.best, notes=(*search.best.notes, _note(search.best.team, more)))
 
 
-def _note(search: _Search) -> str:
-    team = None if search.best is None else search.best.team
+def _note(team: Team | None, more: int) -> str:
+    """more: bytes of RAM beyond one worker's."""
     assert team is not None
     if not team.count(1):
         return "Worker 0 computes all layers: no other share is faster."
-    more = search.best.ram_bytes - search.plan.pool_bytes if search.best else 0
     share = team.cycles / team.alone
     return (
         f"Two workers need {share:.0%} of the cycles of one (estimate) and {more:,} more bytes of "
