@@ -161,7 +161,9 @@ static int step_first(const struct vmcu_team_context *own)
 		return 1;
 	}
 	own->progress->busy[0] = 0U;
-	err = vmcu_guard_stage(ctx, (uint16_t)(ctx->model->stage_count - 1U));
+	if (ctx->model->stage_count > 0U) {
+		err = vmcu_guard_stage(ctx, (uint16_t)(ctx->model->stage_count - 1U));
+	}
 	if (ctx->cancelled) {
 		ctx->cancelled = false;
 		err = (err == 0) ? -ECANCELED : err;

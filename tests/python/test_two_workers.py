@@ -7,11 +7,16 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from builders.networks import SHARED
+from random_builder import Builder
+from vmcu_bench import runners
 from vmcu_tools import load, paths
 from vmcu_tools.cli import main
 from vmcu_tools.planner.options import CompileOptions
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.workers.share import share
 
 from scripts import script
 
@@ -122,3 +127,17 @@ def test_a_limit_of_ram_holds_for_scratch() -> None:
         plan = load(DIGITS).plan(workers=2, ram=ram).plan
         assert plan.ram_bytes <= ram
     assert CompileOptions(workers=2).given() == {"workers"}
+
+
+def test_a_worker_without_tasks_has_no_list() -> None:
+    """C99 has no array without elements."""
+    text = load(HELLO).plan(workers=2).emitted.files["hello.c"]
+    assert "hello_worker0[]" in text and "hello_worker1" not in text
+
+
+def test_a_network_without_layers() -> None:
+    b = Builder(np.random.default_rng(0))
+    plan = share(make_plan(b.graph([b.input((2, 3, 4)).name]), prove=False))
+    samples = [[np.arange(24, dtype=np.int8).reshape(2, 3, 4) + n] for n in range(2)]
+    for got, (wanted,) in zip(runners.get("host").run(plan, samples), samples, strict=True):
+        np.testing.assert_array_equal(got[0].ravel(), wanted.ravel())

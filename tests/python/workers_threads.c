@@ -130,6 +130,7 @@ static int compare(int turns)
 int main(int argc, char **argv)
 {
 	const int turns = argc > 1 && strcmp(argv[1], "turns") == 0;
+	unsigned int differing = 0U;
 	pthread_t thread;
 
 	if (argc != 4 || vmcu_init(&alone, &net_model, own_pool, BYTES) != 0 ||
@@ -142,10 +143,12 @@ int main(int argc, char **argv)
 	if (!turns && pthread_create(&thread, NULL, second, (void *)(uintptr_t)draw()) != 0) {
 		return EXIT_FAILURE;
 	}
+	/* All of them, whatever the bytes: a data race need not show in the first one. */
 	for (unsigned int i = 0; i < inferences; i++) {
-		if (compare(turns) != 0) {
-			return EXIT_FAILURE;
-		}
+		differing += compare(turns) != 0;
 	}
-	return (turns || pthread_join(thread, NULL) == 0) ? EXIT_SUCCESS : EXIT_FAILURE;
+	if (!turns && pthread_join(thread, NULL) != 0) {
+		return EXIT_FAILURE;
+	}
+	return (differing == 0U) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

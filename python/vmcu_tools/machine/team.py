@@ -21,10 +21,12 @@ def team_of(objects: Objects, name: str, steps: int) -> Team | None:
     assert isinstance(table, dict)
     check_members(table, "vmcu_team")
     expect(table.get("model") == Address(f"{name}_model"), "the team is another model's")
-    lists = [f"{name}_worker{number}" for number in range(WORKERS)]
+    words = [objects.values.get(f"{name}_worker{number}") for number in range(WORKERS)]
+    # A worker without tasks has no list.
+    lists = [f"{name}_worker{n}" if one is not None else "NULL" for n, one in enumerate(words)]
     expect(table.get("entries") == lists, "the team's lists are others")
-    words = [objects.values.get(one) for one in lists]
-    entries = tuple(_entries(one, steps) for one in words if isinstance(one, np.ndarray))
+    arrays = [np.zeros(0, np.uint16) if one is None else one for one in words]
+    entries = tuple(_entries(one, steps) for one in arrays if isinstance(one, np.ndarray))
     counts = [len(its) for its in entries]
     expect(table.get("counts") == counts and len(counts) == WORKERS, "the team's counts are others")
     return Team(entries, table.get("scratch_bytes", 0))
