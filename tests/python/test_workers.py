@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from builders.teams import random_plan
 from drawn import seeds
 from random_graphs import Builder, convolution
+from random_networks import wide
 from vmcu_tools import paths
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import PlanError
@@ -19,10 +21,11 @@ from vmcu_tools.graph import Window
 from vmcu_tools.machine.events import planned_calls
 from vmcu_tools.machine.workers import prove
 from vmcu_tools.ops.pad import Pad
-from vmcu_tools.plan.plan import Plan
+from vmcu_tools.plan.plan import Plan, pool_scratch
 from vmcu_tools.plan.workers import Entry, Wait, WorkerTask
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.workers.pieces import CallPiece, pieces_of
 from vmcu_tools.planner.workers.share import share
 
 # Of the damages to a plan's waits.
@@ -34,6 +37,9 @@ SPLIT_SEED = 114
 # Rows are written over bytes of the same kernel's input that it does not read: a strided
 # convolution, a kernel written by hand.
 UNREAD_SEEDS = (385, 264)
+
+# The second worker's scratch and longer ring buffers of `wide` make it faster.
+WORTH_SEED = 0
 
 Entries = tuple[Entry, ...]
 
@@ -168,6 +174,51 @@ def test_scratch_that_a_worker_does_not_have() -> None:
     for damaged in (none, with_entries(plan, 0, first)):
         with pytest.raises(PlanError, match="cannot work in its worker's scratch"):
             check(damaged)
+
+
+def test_scratch_that_ends_beyond_the_pool() -> None:
+    plan = random_plan(SCRATCH_SEED)
+    for beyond in (0, 1):
+        moved = [
+            [
+                replace(step, scratch=plan.pool_bytes - size + beyond) if size else step
+                for step, size in ((one, pool_scratch(one.bind(plan.graph))) for one in stage)
+            ]
+            for stage in plan.stages
+        ]
+        damaged = replace(plan, stages=tuple(map(tuple, moved)))
+        with pytest.raises(PlanError) as error:
+            check(damaged)
+        assert ("its scratch ends beyond the pool" in str(error.value)) == bool(beyond)
+
+
+def test_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share that one try finds, and what the search says when it has no more pieces."""
+    module = "vmcu_tools.planner.workers.share"
+    tried = []
+
+    def counted(*arguments: Any) -> list[CallPiece]:
+        tried.append(arguments)
+        return pieces_of(*arguments)
+
+    monkeypatch.setattr(f"{module}.pieces_of", counted)
+    plan = make_plan(wide(WORTH_SEED), CompileOptions(), prove=False)
+    assert not any("search" in note for note in share(plan).notes)
+    assert len(tried) > 1
+    tried.clear()
+    monkeypatch.setattr(f"{module}.MOST_PIECES", 0)
+    assert "The search of a share ended after" in share(plan).notes[-1]
+    assert len(tried) == 1
+
+
+def test_a_small_gain_is_not_worth_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(wide(WORTH_SEED), CompileOptions(), prove=False)
+    monkeypatch.setattr("vmcu_tools.planner.workers.share.LEAST_GAIN", 0.0)
+    most = share(plan)
+    monkeypatch.setattr("vmcu_tools.planner.workers.share.LEAST_GAIN", 1.0)
+    least = share(plan)
+    assert plan.pool_bytes == least.ram_bytes < most.ram_bytes
+    assert least.team and most.team and most.team.cycles < least.team.cycles
 
 
 def test_scratch_for_which_there_is_no_room() -> None:

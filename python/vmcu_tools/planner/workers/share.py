@@ -41,7 +41,10 @@ def share(plan: Plan, ram: int | None = None) -> Plan:
         reason = f"an inference has more than {MOST_TASKS:,} calls"
         raise UserError(Problem(reason, "leave out --workers", plan.graph.origin))
     more = search.best.ram_bytes - plan.pool_bytes
-    return replace(search.best, notes=(*search.best.notes, _note(search.best.team, more)))
+    notes = [_note(search.best.team, more)]
+    if search.gave_up:
+        notes.append(f"The search of a share ended after {search.tried:,} pieces of calls.")
+    return replace(search.best, notes=(*search.best.notes, *notes))
 
 
 def _note(team: Team | None, more: int) -> str:
@@ -59,7 +62,7 @@ def _note(team: Team | None, more: int) -> str:
 @dataclass
 class _Search:
     """alone: cycles of one worker; most: bytes of RAM beyond the plan's pool; cut: that of the best
-    plan; tried: pieces of all plans."""
+    plan; tried: pieces of all plans; gave_up: whether they were too many to go on."""
 
     plan: Plan
     alone: float
@@ -67,6 +70,7 @@ class _Search:
     best: Plan | None = None
     cut: CallCut = CUTS[0]
     tried: int = 0
+    gave_up: bool = False
 
     def run(self) -> None:
         """Tries cuts, then longer ring buffers."""
@@ -110,6 +114,7 @@ class _Search:
     def _faster(self, plan: Plan, cut: CallCut) -> Plan | None:
         """The plan with its team, if that is the fastest so far and worth its bytes."""
         if self.tried > MOST_PIECES:
+            self.gave_up = True
             return None
         all_pieces = pieces_of(plan, cut)
         self.tried += len(all_pieces)
