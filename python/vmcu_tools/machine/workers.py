@@ -48,11 +48,12 @@ def prove(plan: Plan, calls: Sequence[Sequence[Called]] | None = None) -> None:
 class _TeamReplay:
     """known: by worker, the other's tasks that it knows to be done; done: its own. writer, written:
     by byte, the worker that wrote it and the number of that task; read: by worker and byte, the
-    number of its last task that read it since."""
+    number of its last task that read it since. place: of a byte in what a task writes, or -1."""
 
     def __init__(self, plan: Plan, team: Team, calls: Sequence[Sequence[Called]]):
         self.plan, self.team, self.calls = plan, team, calls
-        self.layers = [step.bind(plan.graph) for step in plan.steps]
+        self.steps = plan.steps
+        self.layers = [step.bind(plan.graph) for step in self.steps]
         self.names = list(plan.graph.tensors)
         self.ids = {name: number for number, name in enumerate(self.names)}
         size = plan.pool_bytes
@@ -61,6 +62,7 @@ class _TeamReplay:
         self.writer = np.full(size, NOBODY, np.int8)
         self.written = np.zeros(size, np.int32)
         self.read = np.zeros((WORKERS, size), np.int32)
+        self.place = np.full(size, -1)
         self.known, self.done = [0] * WORKERS, [0] * WORKERS
         self.tasks = [[one for one in its if isinstance(one, WorkerTask)] for its in team.entries]
         self.last_turn: dict[int, tuple[int, int, WorkerTask]] = {}
@@ -177,13 +179,13 @@ class _TeamReplay:
     def _columns(self, layer: Layer[Any], index: int, task: WorkerTask) -> tuple[int, int]:
         """The columns of an input that a task reads."""
         width = layer.ins[index].shape[1]
-        if not layer.by_columns and self.plan.steps[task.step].columns is None:
+        if not layer.by_columns and self.steps[task.step].columns is None:
             return 0, width
         span = layer.reach(index).span(1, task.x, task.x + task.columns - 1, width)
         return span.start, span.stop
 
     def _take_scratch(self, worker: int, task: WorkerTask, layer: Layer[Any]) -> None:
-        size, step = pool_scratch(layer), self.plan.steps[task.step]
+        size, step = pool_scratch(layer), self.steps[task.step]
         if task.own_scratch:
             able = worker > 0 and is_free(layer) and not layer.addressed
             if not able or size > self.team.scratch_bytes:
@@ -208,20 +210,24 @@ class _TeamReplay:
         """A task that writes bytes of its own input writes each after its last read."""
         y, x, columns = task.y, task.x, task.columns
         out = self._where(layer.out, y, x, x + columns) if not layer.sums else np.empty(0, np.int64)
+        self.place[out] = np.arange(out.size)
         for index, row, start, stop in spans:
             where = self._where(layer.ins[index], row, start, stop)
-            common, reads, writes = np.intersect1d(where, out, return_indices=True)
-            if not common.size:
+            places = self.place[where]
+            (reads,) = (places >= 0).nonzero()
+            if not reads.size:
                 continue
+            writes = places[reads]
             read, written = self._ticks(task, layer, index, row)
             if read is None or written is None:
                 raise PlanError(f"{self._who(task)} writes its input in an unknown order")
             late = read[start:stop].ravel()[reads] > written[x : x + columns].ravel()[writes]
             if late.any():
                 raise PlanError(
-                    f"{self._who(task)}: byte {int(common[np.argmax(late)])} of the pool is "
-                    f"written before it is read, of '{layer.ins[index].name}'"
+                    f"{self._who(task)}: byte {int(where[reads[np.argmax(late)]])} of the pool "
+                    f"is written before it is read, of '{layer.ins[index].name}'"
                 )
+        self.place[out] = -1
 
     @staticmethod
     def _ticks(
@@ -330,5 +336,5 @@ class _TeamReplay:
         return places
 
     def _who(self, task: WorkerTask) -> str:
-        name = self.plan.steps[task.step].node.name
+        name = self.steps[task.step].node.name
         return f"step '{name}', row {task.y}, columns {task.x} to {task.x + task.columns - 1}"

@@ -23,7 +23,7 @@ NEAR_HALF = 0.53
 LEAST_GAIN = 0.02
 CUTS = (CallCut(2, 1.1), CallCut(4, 1.2))
 # Pieces of all plans that are tried, after which the search ends: some seconds.
-MOST_PIECES = 16_000
+MOST_PIECES = 12_000
 MOST_TASKS = 2**16 - 1
 
 
