@@ -38,6 +38,7 @@ def samples(tmp_path: Path) -> Path:
     for name, page in {"lamp": PAGE, "quiet": "# quiet\n\n    west build samples/quiet\n"}.items():
         (tmp_path / "samples" / name).mkdir(parents=True)
         (tmp_path / "samples" / name / "README.md").write_text(page)
+        (tmp_path / "samples" / name / "sample.yaml").write_text("common: {tags: vmcu}\n")
     return tmp_path / "samples"
 
 
@@ -86,6 +87,14 @@ def test_a_sample_that_did_not_run_is_named(
     assert compare(samples, monkeypatch, None) == 1
     said = capsys.readouterr().err
     assert "lamp/README.md: sample.vmcu.lamp did not run in " in said and "quiet" not in said
+
+
+def test_a_sample_that_is_only_built_has_no_log(
+    samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (samples / "lamp" / "sample.yaml").write_text("common: {build_only: true}\n")
+    assert compare(samples, monkeypatch, None) == 0
+    assert compare(samples, monkeypatch, LOG.replace("digits: 3", "digits: 31")) == 1
 
 
 def test_the_page_of_every_sample_shows_output() -> None:
