@@ -18,6 +18,7 @@ mapfile -t LOADER < <(cd "$ROOT" && git ls-files 'lib/vmcu/container/*.c')
 LOADING=(-DVMCU_CONTAINERS -DVMCU_ONLINE_PLANNER -DVMCU_CONTAINER_REPLAY -DVMCU_STREAMS
 	"${LOADER[@]}" "${SOURCES[@]}")
 FAILED=0
+BEHIND=()
 
 # check NAME COMMAND...: says whether it passed.
 check() {
@@ -29,7 +30,28 @@ check() {
 	else
 		echo "$name: FAILED"
 		FAILED=1
+		return 1
 	fi
+}
+
+# behind NAME COMMAND...: runs it beside the others; `collect` waits, shows what it prints and whether it
+# passed.
+behind() {
+	local name=$1
+
+	shift
+	"$@" >"$LOGS/$name" 2>&1 &
+	BEHIND+=("$! $name")
+}
+
+collect() {
+	local one process name
+
+	for one in "${BEHIND[@]}"; do
+		read -r process name <<<"$one"
+		wait "$process" || FAILED=1
+		cat "$LOGS/$name"
+	done
 }
 
 format() {
@@ -64,10 +86,16 @@ enter_venv
 mkdir -p "$LOGS"
 # Before cppcheck, whose files beside the sources have no licence.
 check "reuse" reuse lint -q
+# Half of all CPU time.
 if has cppcheck; then
-	# Half of all CPU time, of one process.
-	all_misra >"$LOGS/misra" 2>&1 &
-	MISRA=$!
+	behind misra all_misra
+else
+	echo "cppcheck: skipped, not installed"
+fi
+if has frama-c; then
+	behind frama-c check "Frama-C" scripts/frama_c.sh
+else
+	echo "Frama-C: skipped, not installed"
 fi
 check "clang-format" format
 check "codespell" spelling
@@ -89,15 +117,5 @@ if has arm-none-eabi-gcc; then
 	check "Cortex-M4, containers" arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfloat-abi=hard \
 		-mfpu=fpv4-sp-d16 -ffreestanding "${WARNINGS[@]}" "${LOADING[@]}"
 fi
-if has frama-c; then
-	check "Frama-C" scripts/frama_c.sh
-else
-	echo "Frama-C: skipped, not installed"
-fi
-if has cppcheck; then
-	wait "$MISRA" || FAILED=1
-	cat "$LOGS/misra"
-else
-	echo "cppcheck: skipped, not installed"
-fi
+collect
 exit $FAILED
