@@ -17,11 +17,9 @@ from .slack import is_sound, slackened
 
 # The most bytes of the second worker's scratch and of longer ring buffers, of the pool's.
 MORE_RAM = 0.1
-# Of one worker's cycles: with fewer there is little left to find.
-NEAR_HALF = 0.53
-# The least gain that is worth bytes.
+# The least gain that is worth bytes, of one worker's cycles.
 LEAST_GAIN = 0.02
-CUTS = (CallCut(2, 1.1), CallCut(4, 1.2))
+CUT = CallCut(2, 1.1)
 # Pieces of all plans that are tried, after which the search ends: some seconds.
 MOST_PIECES = 12_000
 MOST_TASKS = 2**16 - 1
@@ -61,35 +59,28 @@ def _note(team: Team | None, more: int) -> str:
 
 @dataclass
 class _Search:
-    """alone: cycles of one worker; most: bytes of RAM beyond the plan's pool; cut: that of the best
-    plan; tried: pieces of all plans; gave_up: whether they were too many to go on."""
+    """alone: cycles of one worker; most: bytes of RAM beyond the plan's pool; tried: pieces of all
+    plans; gave_up: whether they were too many to go on."""
 
     plan: Plan
     alone: float
     most: int
     best: Plan | None = None
-    cut: CallCut = CUTS[0]
     tried: int = 0
     gave_up: bool = False
 
     def run(self) -> None:
-        """Tries cuts, then longer ring buffers."""
-        for cut in CUTS:
-            if not self._is_done and self._try((self.plan,), cut):
-                self.cut = cut
-        while self.best is not None and not self._is_done:
+        """Tries the plan, then longer ring buffers."""
+        self._try((self.plan,))
+        while self.best is not None:
             left = self.plan.pool_bytes + self.most - self.best.ram_bytes
-            if not any(self._try(longer, self.cut) for longer in slackened(self.best, left)):
+            if not any(self._try(longer) for longer in slackened(self.best, left)):
                 break
 
     @staticmethod
     def _cycles(plan: Plan) -> float:
         assert plan.team is not None
         return plan.team.cycles
-
-    @property
-    def _is_done(self) -> bool:
-        return self.best is not None and self._cycles(self.best) <= NEAR_HALF * self.alone
 
     def _scratch(self, all_pieces: Sequence[CallPiece]) -> list[int]:
         """Bytes of the second worker's scratch: none, and as many as there is room for."""
@@ -99,11 +90,11 @@ class _Search:
         sizes = {piece.scratch_bytes for piece in all_pieces}
         return sorted({0, max((size for size in sizes if size <= self.most), default=0)})
 
-    def _try(self, plans: Sequence[Plan], cut: CallCut) -> bool:
+    def _try(self, plans: Sequence[Plan]) -> bool:
         """Keeps the first of some plans that loses no byte, if it is the best so far. The plans
         differ in addresses alone."""
         for plan in plans:
-            faster = self._faster(plan, cut)
+            faster = self._faster(plan)
             if faster is None:
                 return False
             if plan is self.plan or is_sound(plan):
@@ -111,12 +102,12 @@ class _Search:
                 return True
         return False
 
-    def _faster(self, plan: Plan, cut: CallCut) -> Plan | None:
+    def _faster(self, plan: Plan) -> Plan | None:
         """The plan with its team, if that is the fastest so far and worth its bytes."""
         if self.tried > MOST_PIECES:
             self.gave_up = True
             return None
-        all_pieces = pieces_of(plan, cut)
+        all_pieces = pieces_of(plan, CUT)
         self.tried += len(all_pieces)
         if len(all_pieces) > MOST_TASKS:
             return None
