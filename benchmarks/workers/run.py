@@ -29,7 +29,10 @@ from vmcu_tools.planner.options import CompileOptions  # noqa: E402
 
 BOARD = "qemu:m4"
 OWN = ("keyword", "digits")
-OTHERS = ("mlperf-tiny-kws", "mlperf-tiny-vww", "mlperf-tiny-resnet8", "mcunet-vww-5fps")
+OTHERS = (
+    *("mlperf-tiny-ad", "mlperf-tiny-kws", "mlperf-tiny-vww", "mlperf-tiny-resnet8"),
+    "mcunet-vww-5fps",
+)
 COLUMNS = (
     *("model", "RAM", "two workers, RAM", "times", "instructions", "busier worker", "share"),
     *("cycles with waits, share", "waits", "tables, bytes"),

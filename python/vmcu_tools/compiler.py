@@ -80,11 +80,11 @@ def _read_ahead(graph: Graph, options: CompileOptions, store: WeightStore) -> Pl
 
 def _planned(graph: Graph, options: CompileOptions) -> Plan:
     """The plan of a graph, with a pool that rotates if that is asked for."""
-    plan = make_plan(graph, options, prove=False)
     if options.workers > 1:
-        from .planner.workers.share import share
+        from .planner.workers.share import plan_shared
 
-        return share(plan, options.ram)
+        return plan_shared(graph, options)
+    plan = make_plan(graph, options, prove=False)
     if not options.rotate:
         return plan
     from .planner.rotate import rotate

@@ -105,6 +105,7 @@ class Op:
     monotone: an output byte only rises, or only falls, while one input byte rises and the others
         stay, so that the least and the largest are those of the least and largest inputs
     always_has: requantisers, of REQUANTISERS, that no build of the kernel can leave out
+    is_apart: its output may not overlap an input, which the other worker reads at the same time
     fetches: the graph input whose bytes it reads where the caller has them, "" for none
     data_dependent: what its instructions depend on besides shapes, and by how much; "" if they are
         as many for every input
@@ -121,6 +122,7 @@ class Op:
     differing_share: ClassVar[float] = 0.06
     monotone: ClassVar[bool] = False
     always_has: ClassVar[frozenset[str]] = frozenset()
+    is_apart = False
     fetches = ""
     data_dependent: ClassVar[str] = ""
 

@@ -44,9 +44,9 @@ ROOMS = (
         "planner.places",
         "planner.stages",
         "planner.regions",
-        "planner.workers",
     ),
     *("planner.single", "planner.registry", "planner.rotate", "planner.read_ahead"),
+    "planner.workers",
     *("compiler", "training_compiler"),
     *("peaks", "emit", "container"),
     *(

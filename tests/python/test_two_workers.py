@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -14,9 +15,12 @@ from random_builder import Builder
 from vmcu_bench import runners
 from vmcu_tools import load, paths
 from vmcu_tools.cli import main
+from vmcu_tools.graph import Graph
+from vmcu_tools.machine.workers import prove
+from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.planner.workers.share import share
+from vmcu_tools.planner.workers.share import plan_shared, share
 
 from scripts import script
 
@@ -95,7 +99,7 @@ def test_one_worker_changes_nothing() -> None:
     assert "workers.h" not in files[0]["digits.c"]
 
 
-def test_a_network_of_dense_layers_stays_on_one_worker(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_network_of_small_layers_stays_on_one_worker(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["build", str(HELLO), "--workers", "2"]) == 0
     assert "Worker 0 computes all layers" in " ".join(capsys.readouterr().out.split())
     assert main(["verify", str(HELLO), "--workers", "2", "-n", "2", "--on", "host"]) == 0
@@ -133,6 +137,43 @@ def test_a_worker_without_tasks_has_no_list() -> None:
     """C99 has no array without elements."""
     text = load(HELLO).plan(workers=2).emitted.files["hello.c"]
     assert "hello_worker0[]" in text and "hello_worker1" not in text
+
+
+def dense_layers(*channels: int) -> Graph:
+    """A network of dense layers with so many channels, the input's first."""
+    b = Builder(np.random.default_rng(0))
+    x = b.input((1, 1, channels[0]))
+    for deep, count in itertools.pairwise(channels):
+        op = FullyConnected(b.weights(count, deep), b.bias(count), b.requant(count, deep))
+        x = b.node(op, [x], (1, 1, count))
+    return b.graph([x.name])
+
+
+def test_dense_layers_are_shared_by_channels() -> None:
+    """All but those of 4 and 8 channels, which are too small."""
+    graph = dense_layers(200, 100, 60, 4, 8)
+    one, two = (make_plan(graph, prove=False), plan_shared(graph, CompileOptions(workers=2)))
+    assert two.ram_bytes <= 1.1 * one.ram_bytes
+    parts = [two.graph.tensors[node.outputs[0]].shape[2] for node in two.graph.nodes]
+    assert parts == [52, 48, 100, 32, 28, 60, 4, 8]
+    assert two.team is not None and two.team.cycles < 0.65 * two.team.alone
+    assert "both workers: 4 more layers" in two.notes[-1]
+    prove(two)
+    rng = np.random.default_rng(1)
+    samples = [[rng.integers(-128, 128, (1, 1, 200), np.int8)] for _ in range(20)]
+    target = runners.get("host")
+    for ours, alone in zip(target.run(two, samples), target.run(one, samples), strict=True):
+        np.testing.assert_array_equal(ours[0], alone[0])
+
+
+@pytest.mark.parametrize("more", [0, 2, 3])
+def test_a_limit_of_ram_holds_for_dense_layers_in_parts(more: int) -> None:
+    """Parts do not overwrite their input, which costs the bytes of the last block of channels."""
+    graph = dense_layers(200, 100)
+    ram = make_plan(graph, prove=False).pool_bytes + more
+    plan = plan_shared(graph, CompileOptions(workers=2, ram=ram))
+    assert plan.ram_bytes <= ram and plan.team is not None
+    assert (plan.team.count(1) > 0) == (ram >= 300)
 
 
 def test_a_network_without_layers() -> None:

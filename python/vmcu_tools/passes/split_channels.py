@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers with large constants, split by output channels into several and a Concat.
+"""Layers in parts by output channels, and a Concat of the parts.
 
-For weights that are read into a buffer in RAM (plan/chunks.py): each part has its own chunk.
+For weights that are read into a buffer in RAM (plan/chunks.py), where each part has its own chunk,
+and for workers, each of which computes a part.
 """
 
 from __future__ import annotations
@@ -32,6 +33,17 @@ def split_channels(graph: Graph, limit: int, size_of: Callable[[Graph, Node], in
     return graph
 
 
+def halved(graph: Graph, is_worth: Callable[[Graph, Node], bool]) -> Graph:
+    """The graph with convolutions and fully connected layers of one pixel in two parts, neither of
+    which overwrites the input. is_worth: whether a node is to be split."""
+    for node in graph.nodes:
+        height, width, channels = graph.tensors[node.outputs[0]].shape
+        is_divisible = height * width == 1 and channels > BLOCK and _is_splittable(node)
+        if is_divisible and is_worth(graph, node):
+            graph, _ = _in_parts(graph, node, 2, is_apart=True)
+    return graph
+
+
 def _is_splittable(node: Node) -> bool:
     return isinstance(node.op, FullyConnected) or (
         isinstance(node.op, Conv2D) and node.op.groups == 1
@@ -51,8 +63,10 @@ def _split(
     return None
 
 
-def _in_parts(graph: Graph, node: Node, count: int) -> tuple[Graph, list[Node]]:
-    """The graph with a node in `count` parts, and the parts."""
+def _in_parts(
+    graph: Graph, node: Node, count: int, is_apart: bool = False
+) -> tuple[Graph, list[Node]]:
+    """The graph with a node in `count` parts, and the parts. is_apart: of their ops."""
     op: Any = node.op
     out = graph.tensors[node.outputs[0]]
     tensors, parts = dict(graph.tensors), []
@@ -64,6 +78,7 @@ def _in_parts(graph: Graph, node: Node, count: int) -> tuple[Graph, list[Node]]:
             weights=op.weights[channels],
             bias=op.bias[channels],
             requant=op.requant.pick(channels),
+            is_apart=is_apart,
         )
         parts.append(Node(f"{node.name}.{number}", part, node.inputs, (name,)))
     joined = Node(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from random_networks import AnyNetwork, EveryNetwork, two_layers, wide
 from vmcu_tools.graph import Graph
+from vmcu_tools.passes.split_channels import halved
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
@@ -16,13 +17,16 @@ from vmcu_tools.planner.workers.pieces import CallCut, pieces_of
 from vmcu_tools.planner.workers.share import share
 
 KINDS = (EveryNetwork, two_layers, AnyNetwork, wide)
+FIFTH = 5
 
 
 def random_plan(seed: int) -> Plan:
     """A network of the next of four kinds. Every other one of a kind gives the second worker
-    scratch for each kernel that can have its own."""
+    scratch for each kernel that can have its own, every fifth has layers of one pixel in parts."""
     drawn = KINDS[seed % len(KINDS)](seed)
     graph = drawn if isinstance(drawn, Graph) else drawn.made
+    if seed % FIFTH == 3:
+        graph = halved(graph, lambda *_: True)
     plan = share(make_plan(graph, CompileOptions(), prove=False))
     return with_scratch(plan) if seed // len(KINDS) % 2 else plan
 

@@ -3,21 +3,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import Problem, UserError
+from ...graph import Graph, Node
+from ...ops import bind
+from ...ops.concat import ConcatLayer
+from ...passes.split_channels import halved
 from ...plan.plan import Plan
 from ...plan.workers import OWN_SCRATCH, Team
+from ..options import CompileOptions
+from ..registry import make_plan
 from .assign import assigned
 from .conflicts import dependencies
-from .pieces import CallCut, CallPiece, cycles_alone, pieces_of
+from .pieces import TASK_CYCLES, CallCut, CallPiece, cycles_alone, pieces_of
 from .slack import is_sound, slackened
 
 # The most bytes of the second worker's scratch and of longer ring buffers, of the pool's.
 MORE_RAM = 0.1
-# The least gain that is worth bytes, of one worker's cycles.
+# The least gain that is worth bytes, or layers in two parts, of one worker's cycles.
 LEAST_GAIN = 0.02
 CUT = CallCut(2, 1.1)
 # Pieces of all plans that are tried, after which the search ends: some seconds.
@@ -25,21 +32,55 @@ MOST_PIECES = 12_000
 MOST_TASKS = 2**16 - 1
 
 
-def share(plan: Plan, ram: int | None = None) -> Plan:
-    """Adds each worker's tasks to a plan. ram: bytes for pool and scratch.
+def plan_shared(graph: Graph, options: CompileOptions) -> Plan:
+    """A plan with each worker's tasks, in which workers share layers of one pixel by channels if
+    that is faster. options.ram: bytes for pool and scratch.
 
-    Raises UserError for a plan that workers cannot share."""
+    Raises UserError for a graph that workers cannot share, or that needs more bytes."""
+    alone = make_plan(graph, options, prove=False)
+    best = share(alone, options.ram)
+    assert best.team is not None
+    halves = halved(graph, _is_worth_joining)
+    layers = [bind(graph, node) for node in graph.nodes if node not in halves.nodes]
+    gain = LEAST_GAIN * best.team.alone
+    if sum(layer.cycles(0) for layer in layers) < 2 * gain:
+        return best
+    with contextlib.suppress(UserError):
+        other = share(make_plan(halves, options, prove=False), options.ram, alone)
+        assert other.team is not None
+        if other.team.cycles < best.team.cycles - gain:
+            more = len(halves.nodes) - len(graph.nodes)
+            note = f"Split layers by output channels for both workers: {more:,} more layers."
+            return replace(other, notes=(*other.notes, note))
+    return best
+
+
+def _is_worth_joining(graph: Graph, node: Node) -> bool:
+    """True if half of a layer's cycles are more than those of the Concat behind its parts."""
+    layer, rates = bind(graph, node), ConcatLayer.rates
+    joined = rates.call + rates.byte * layer.out.bytes + 2 * TASK_CYCLES
+    return layer.cycles(0) > 2 * joined
+
+
+def share(plan: Plan, ram: int | None = None, alone: Plan | None = None) -> Plan:
+    """Adds each worker's tasks to a plan. ram: bytes for pool and scratch; alone: the plan for one
+    worker, if it is another.
+
+    Raises UserError for a plan that workers cannot share, or that needs too many bytes."""
     _check(plan)
-    most = int(MORE_RAM * plan.pool_bytes)
+    alone = alone or plan
+    most = alone.pool_bytes + int(MORE_RAM * alone.pool_bytes)
     if ram is not None:
-        most = min(most, ram - plan.pool_bytes)
-    search = _Search(plan, cycles_alone(plan), most)
+        most = min(most, ram)
+    if most < plan.pool_bytes:
+        reason = f"does not fit: {plan.pool_bytes:,} bytes for workers; {most:,} are allowed"
+        raise UserError(Problem(reason, "leave out --workers", plan.graph.origin))
+    search = _Search(plan, cycles_alone(alone), most - plan.pool_bytes)
     search.run()
     if search.best is None:
         reason = f"an inference has more than {MOST_TASKS:,} calls"
         raise UserError(Problem(reason, "leave out --workers", plan.graph.origin))
-    more = search.best.ram_bytes - plan.pool_bytes
-    notes = [_note(search.best.team, more)]
+    notes = [_note(search.best.team, search.best.ram_bytes - alone.pool_bytes)]
     if search.gave_up:
         notes.append(f"The search of a share ended after {search.tried:,} pieces of calls.")
     return replace(search.best, notes=(*search.best.notes, *notes))
