@@ -71,6 +71,7 @@ def verdict(image: Path, name: str, inputs: int = 3) -> Verdict:
         ("digits", "rv32", (), 8),
         ("digits", "m4", ("--target", "portable", "--external-input"), 8),
         ("digits", "m4", ("--rotate",), 8),
+        ("digits", "m4", ("--workers", "2"), 8),
         ("hello", "m3", (), 1),
         ("gesture", "m4", (), 3),
         ("gesture", "m4", ("--hop", "8"), 3),
@@ -82,6 +83,8 @@ def test_a_sound_image(name: str, core: str, options: tuple[str, ...], layers: i
     assert found.compared == layers and not found.alone
     assert found.inputs == 3
     assert (found.hops > 2) == ("--hop" in options)
+    are_shared = any("not checked: the tasks and waits" in line for line in found.lines())
+    assert are_shared == ("--workers" in options)
 
 
 def offset_in(image: Path, address: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import constants, model_file, run, unweighted
-from .elf import ImageError, prove, read
+from .elf import ImageError, LinkedImage, prove, read
 from .tables import MODEL_NAME, ImageModel, roots
 from .walk import check_plan
 
@@ -23,7 +23,8 @@ class Verdict:
 
     symbol: its name in the image; pools: bytes of each; layers: of its tables; hops: that were
     replayed, 1 of a model without state; compared: layers whose constants are the file's; alone:
-    those with weights that no node of the file has in this form; inputs: that were run.
+    those with weights that no node of the file has in this form; inputs: that were run; has_team:
+    the image has lists of tasks for two workers.
     """
 
     symbol: str
@@ -33,12 +34,15 @@ class Verdict:
     compared: int
     alone: tuple[str, ...]
     inputs: int
+    has_team: bool = False
 
     def lines(self) -> Iterator[str]:
         """Returns sentences about them."""
         pools = " + ".join(f"{size:,}" for size in self.pools)
         hops = f", {self.hops} hops" if self.hops > 1 else ""
         yield f"{self.symbol}: plan of {self.layers} layers in {pools} bytes{hops}: no fault"
+        if self.has_team:
+            yield f"{self.symbol}: not checked: the tasks and waits of two workers"
         if self.compared:
             rest = self.layers - self.compared
             others = f"; those of {rest} others, if any, are not compared" if rest > 0 else ""
@@ -95,4 +99,7 @@ def _check(model: ImageModel, file: Path | None) -> Verdict:
         layers, others = constants.compare(model, weighted, is_fed)
         compared = len(layers) + unweighted.check(model, nodes)
         alone = tuple(f"layer {one.number} ({one.kernel})" for one in others)
-    return Verdict(model.symbol, model.pools, len(model.layers), hops, compared, alone, 0)
+    team = f"{model.symbol.rpartition(MODEL_NAME)[0]}_team"
+    has_team = isinstance(model.image, LinkedImage) and team in model.image.symbols
+    count = len(model.layers)
+    return Verdict(model.symbol, model.pools, count, hops, compared, alone, 0, has_team)
