@@ -20,6 +20,7 @@ from vmcu_tools.machine.workers import prove
 from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.workers.pieces import cycles_alone
 from vmcu_tools.planner.workers.share import plan_shared, share
 
 from scripts import script
@@ -157,6 +158,8 @@ def test_dense_layers_are_shared_by_channels() -> None:
     parts = [two.graph.tensors[node.outputs[0]].shape[2] for node in two.graph.nodes]
     assert parts == [52, 48, 100, 32, 28, 60, 4, 8]
     assert two.team is not None and two.team.cycles < 0.65 * two.team.alone
+    # The estimates are beside the plan that one worker has.
+    assert two.team.alone == cycles_alone(one)
     assert "both workers: 4 more layers" in two.notes[-1]
     prove(two)
     rng = np.random.default_rng(1)
@@ -164,6 +167,16 @@ def test_dense_layers_are_shared_by_channels() -> None:
     target = runners.get("host")
     for ours, alone in zip(target.run(two, samples), target.run(one, samples), strict=True):
         np.testing.assert_array_equal(ours[0], alone[0])
+
+
+@pytest.mark.parametrize(("least", "layers"), [(0.36, 6), (0.4, 2)])
+def test_parts_of_dense_layers_are_worth_it(
+    least: float, layers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They save 0.38 of the cycles."""
+    monkeypatch.setattr("vmcu_tools.planner.workers.share.LEAST_GAIN", least)
+    plan = plan_shared(dense_layers(200, 100, 8), CompileOptions(workers=2))
+    assert len(plan.steps) == layers
 
 
 @pytest.mark.parametrize("more", [0, 2, 3])
