@@ -105,7 +105,6 @@ class Op:
     monotone: an output byte only rises, or only falls, while one input byte rises and the others
         stay, so that the least and the largest are those of the least and largest inputs
     always_has: requantisers, of REQUANTISERS, that no build of the kernel can leave out
-    is_apart: its output may not overlap an input, which the other worker reads at the same time
     fetches: the graph input whose bytes it reads where the caller has them, "" for none
     data_dependent: what its instructions depend on besides shapes, and by how much; "" if they are
         as many for every input
@@ -122,7 +121,6 @@ class Op:
     differing_share: ClassVar[float] = 0.06
     monotone: ClassVar[bool] = False
     always_has: ClassVar[frozenset[str]] = frozenset()
-    is_apart = False
     fetches = ""
     data_dependent: ClassVar[str] = ""
 
@@ -328,7 +326,8 @@ class Graph:
     `left_out`: how many all tensors have lost; `macs_file`: multiply-accumulates of the file where
     there are fewer now, else 0. `offline`: offsets in bytes that the file has for tensors, for
     another runtime. `elsewhere`: inputs that are read where the caller has them, by ops that say
-    so (`fetches`), and are never in the pool. `aligned`: tensors that begin where scratch can.
+    so (`fetches`), and are never in the pool. `aligned`: tensors that begin where scratch can;
+    `apart`: those that overlap no input of their layer, which another reads at the same time.
     The heights of a graph that streams are those of some streaming steps.
     """
 
@@ -345,6 +344,7 @@ class Graph:
     offline: Mapping[str, int] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     aligned: frozenset[str] = frozenset()
+    apart: frozenset[str] = frozenset()
     notes: Notes = Notes()
     state: State = State()
 

@@ -63,8 +63,7 @@ def check(
     """
     image = read(path)
     tops = roots(image)
-    # A model's name is its symbol without _model and the options.
-    names = {symbol: symbol.rpartition(MODEL_NAME)[0] or symbol for symbol in tops}
+    names = {symbol: _name(symbol) for symbol in tops}
     chosen = [symbol for symbol in tops if name in (None, names[symbol])]
     if not chosen:
         raise ImageError("there is no compiled model in it", "names of models end in _model")
@@ -85,6 +84,11 @@ def check(
     return verdicts
 
 
+def _name(symbol: str) -> str:
+    """Returns a model's name: its symbol without _model and the options."""
+    return symbol.rpartition(MODEL_NAME)[0] or symbol
+
+
 def _check(model: ImageModel, file: Path | None) -> Verdict:
     hops, compared = check_plan(model), 0
     alone: tuple[str, ...] = ()
@@ -99,7 +103,7 @@ def _check(model: ImageModel, file: Path | None) -> Verdict:
         layers, others = constants.compare(model, weighted, is_fed)
         compared = len(layers) + unweighted.check(model, nodes)
         alone = tuple(f"layer {one.number} ({one.kernel})" for one in others)
-    team = f"{model.symbol.rpartition(MODEL_NAME)[0]}_team"
-    has_team = isinstance(model.image, LinkedImage) and team in model.image.symbols
+    image, team = model.image, f"{_name(model.symbol)}_team"
+    has_team = isinstance(image, LinkedImage) and team in image.symbols
     count = len(model.layers)
     return Verdict(model.symbol, model.pools, count, hops, compared, alone, 0, has_team)

@@ -32,7 +32,6 @@ class Conv2D(Op):
     requant: Requant
     groups: int = 1
     weight_bits: int = 8
-    is_apart: bool = False
 
     @property
     def pointwise(self) -> bool:

@@ -25,7 +25,6 @@ class FullyConnected(Op):
     bias: np.ndarray
     requant: Requant
     weight_bits: int = 8
-    is_apart: bool = False
 
     def scaled(self, ins: Shapes, was: Shapes, out: Shape, channels: int) -> Scaled | None:
         pick = repeated(channels, out[2])

@@ -77,7 +77,7 @@ class Layer(ABC, Generic[OpT]):
     last row and pixel to the first. `columns`: how many of a row a call computes, all by default.
     `block` is how many columns its kernel works on together, `target` the target of its constants,
     `outside` the input outside of the pool that it fetches from, if it does, `rates` the rates for
-    the estimate of its cycles.
+    the estimate of its cycles, `is_apart` whether its output may not overlap its inputs.
 
     A subclass with `op`, as in `class AddLayer(ProgramLayer[Add], op=Add)`, serves that op's nodes.
     """
@@ -117,6 +117,7 @@ class Layer(ABC, Generic[OpT]):
         self.op = cast("OpT", node.op)
         self.ins: tuple[Tensor, ...] = tuple(graph.tensors[name] for name in node.inputs)
         self.out: Tensor = graph.tensors[node.outputs[0]]
+        self.is_apart = self.out.name in graph.apart
         self.outside: Tensor | None = graph.tensors.get(node.op.fetches)
         self.columns = self.width if columns is None else columns
 

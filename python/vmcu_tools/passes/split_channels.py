@@ -7,7 +7,7 @@ and for workers, each of which computes a part.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -33,14 +33,18 @@ def split_channels(graph: Graph, limit: int, size_of: Callable[[Graph, Node], in
     return graph
 
 
-def halved(graph: Graph, is_worth: Callable[[Graph, Node], bool]) -> Graph:
-    """The graph with convolutions and fully connected layers of one pixel in two parts, neither of
-    which overwrites the input. is_worth: whether a node is to be split."""
-    for node in graph.nodes:
-        height, width, channels = graph.tensors[node.outputs[0]].shape
-        is_divisible = height * width == 1 and channels > BLOCK and _is_splittable(node)
-        if is_divisible and is_worth(graph, node):
-            graph, _ = _in_parts(graph, node, 2, is_apart=True)
+def divisible(graph: Graph) -> list[Node]:
+    """Convolutions and fully connected layers of one pixel that halved() can split."""
+    nodes = filter(_is_splittable, graph.nodes)
+    shapes = ((node, graph.tensors[node.outputs[0]].shape) for node in nodes)
+    return [node for node, shape in shapes if shape[:2] == (1, 1) and shape[2] > BLOCK]
+
+
+def halved(graph: Graph, nodes: Iterable[Node]) -> Graph:
+    """The graph with some nodes in two parts, neither of which overwrites the input."""
+    for node in nodes:
+        graph, parts = _in_parts(graph, node, 2)
+        graph = replace(graph, apart=graph.apart.union(part.outputs[0] for part in parts))
     return graph
 
 
@@ -63,10 +67,8 @@ def _split(
     return None
 
 
-def _in_parts(
-    graph: Graph, node: Node, count: int, is_apart: bool = False
-) -> tuple[Graph, list[Node]]:
-    """The graph with a node in `count` parts, and the parts. is_apart: of their ops."""
+def _in_parts(graph: Graph, node: Node, count: int) -> tuple[Graph, list[Node]]:
+    """The graph with a node in `count` parts, and the parts."""
     op: Any = node.op
     out = graph.tensors[node.outputs[0]]
     tensors, parts = dict(graph.tensors), []
@@ -78,7 +80,6 @@ def _in_parts(
             weights=op.weights[channels],
             bias=op.bias[channels],
             requant=op.requant.pick(channels),
-            is_apart=is_apart,
         )
         parts.append(Node(f"{node.name}.{number}", part, node.inputs, (name,)))
     joined = Node(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from random_networks import AnyNetwork, EveryNetwork, two_layers, wide
 from vmcu_tools.graph import Graph
-from vmcu_tools.passes.split_channels import halved
+from vmcu_tools.passes.split_channels import divisible, halved
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
@@ -17,7 +17,8 @@ from vmcu_tools.planner.workers.pieces import CallCut, pieces_of
 from vmcu_tools.planner.workers.share import share
 
 KINDS = (EveryNetwork, two_layers, AnyNetwork, wide)
-FIFTH = 5
+# Of every so many networks one has halves.
+HALVED = 5
 
 
 def random_plan(seed: int) -> Plan:
@@ -25,8 +26,8 @@ def random_plan(seed: int) -> Plan:
     scratch for each kernel that can have its own, every fifth has layers of one pixel in parts."""
     drawn = KINDS[seed % len(KINDS)](seed)
     graph = drawn if isinstance(drawn, Graph) else drawn.made
-    if seed % FIFTH == 3:
-        graph = halved(graph, lambda *_: True)
+    if seed % HALVED == 3:
+        graph = halved(graph, divisible(graph))
     plan = share(make_plan(graph, CompileOptions(), prove=False))
     return with_scratch(plan) if seed // len(KINDS) % 2 else plan
 

@@ -43,7 +43,7 @@ def clearance(layer: Layer[Any], index: int) -> Clearance:
     byte j unless k is written before j has been read for the last time. The distances k - j of
     such pairs are unsafe; what is beyond all of them, on either side, is safe.
     """
-    if layer.op.is_apart:
+    if layer.is_apart:
         return Clearance.apart(layer.ins[index].bytes, layer.out.bytes)
     if isinstance(layer, ProgramLayer) and not layer.sums:
         unsafe = of_rows(layer, index)

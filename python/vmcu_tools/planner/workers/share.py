@@ -12,7 +12,7 @@ from ...errors import Problem, UserError
 from ...graph import Graph, Node
 from ...ops import bind
 from ...ops.concat import ConcatLayer
-from ...passes.split_channels import halved
+from ...passes.split_channels import divisible, halved
 from ...plan.plan import Plan
 from ...plan.workers import OWN_SCRATCH, Team
 from ..options import CompileOptions
@@ -40,11 +40,12 @@ def plan_shared(graph: Graph, options: CompileOptions) -> Plan:
     alone = make_plan(graph, options, prove=False)
     best = share(alone, options.ram)
     assert best.team is not None
-    halves = halved(graph, _is_worth_joining)
-    layers = [bind(graph, node) for node in graph.nodes if node not in halves.nodes]
+    cycles = {node: bind(graph, node).cycles(0) for node in divisible(graph)}
+    cycles = {node: its for node, its in cycles.items() if its > 2 * _joining(graph, node)}
     gain = LEAST_GAIN * best.team.alone
-    if sum(layer.cycles(0) for layer in layers) < 2 * gain:
+    if sum(cycles.values()) < 2 * gain:
         return best
+    halves = halved(graph, cycles)
     with contextlib.suppress(UserError):
         other = share(make_plan(halves, options, prove=False), options.ram, alone)
         assert other.team is not None
@@ -55,11 +56,10 @@ def plan_shared(graph: Graph, options: CompileOptions) -> Plan:
     return best
 
 
-def _is_worth_joining(graph: Graph, node: Node) -> bool:
-    """True if half of a layer's cycles are more than those of the Concat behind its parts."""
-    layer, rates = bind(graph, node), ConcatLayer.rates
-    joined = rates.call + rates.byte * layer.out.bytes + 2 * TASK_CYCLES
-    return layer.cycles(0) > 2 * joined
+def _joining(graph: Graph, node: Node) -> float:
+    """Cycles that the Concat behind two parts of a node adds."""
+    rates = ConcatLayer.rates
+    return rates.call + rates.byte * graph.tensors[node.outputs[0]].bytes + 2 * TASK_CYCLES
 
 
 def share(plan: Plan, ram: int | None = None, alone: Plan | None = None) -> Plan:
