@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 from builders.networks import SHARED
 from random_builder import Builder
+from random_graphs import convolution
 from vmcu_bench import runners
 from vmcu_tools import load, paths
 from vmcu_tools.cli import main
-from vmcu_tools.graph import Graph
+from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine.workers import prove
 from vmcu_tools.ops.fully_connected import FullyConnected
+from vmcu_tools.ops.lookup import Lookup
+from vmcu_tools.passes.split_channels import divisible
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.workers.pieces import cycles_alone
@@ -148,6 +151,23 @@ def dense_layers(*channels: int) -> Graph:
         op = FullyConnected(b.weights(count, deep), b.bias(count), b.requant(count, deep))
         x = b.node(op, [x], (1, 1, count))
     return b.graph([x.name])
+
+
+def test_layers_of_one_pixel_can_be_divided() -> None:
+    """Where they have more than one block of channels, and one group."""
+    b = Builder(np.random.default_rng(0))
+    x, row = b.input((1, 1, 8)), b.input((1, 2, 8))
+    window, tall = Window(), Window((1, 2))
+    outs = [
+        convolution(b, x, window, 1, 1, 4),
+        convolution(b, x, window, 1, 1, 5),
+        convolution(b, x, window, 1, 1, 4, groups=2),
+        convolution(b, row, window, 1, 2, 9),
+        convolution(b, row, tall, 1, 1, 9),
+    ]
+    b.node(Lookup(np.zeros(256, np.int8)), [outs[1]], (1, 1, 5))
+    graph = b.graph([out.name for out in outs])
+    assert [node.outputs[0] for node in divisible(graph)] == [outs[1].name, outs[4].name]
 
 
 def test_dense_layers_are_shared_by_channels() -> None:

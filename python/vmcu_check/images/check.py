@@ -34,7 +34,7 @@ class Verdict:
     compared: int
     alone: tuple[str, ...]
     inputs: int
-    has_team: bool = False
+    has_team: bool
 
     def lines(self) -> Iterator[str]:
         """Returns sentences about them."""
