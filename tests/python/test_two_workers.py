@@ -7,20 +7,25 @@ import itertools
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from builders.networks import SHARED
 from random_builder import Builder
 from random_graphs import convolution
+from random_networks import wide
 from vmcu_bench import runners
 from vmcu_tools import load, paths
 from vmcu_tools.cli import main
+from vmcu_tools.compiler import compile_model
+from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine.workers import prove
 from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.ops.lookup import Lookup
 from vmcu_tools.passes.split_channels import divisible
+from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import CompileOptions
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.workers.pieces import cycles_alone
@@ -181,12 +186,40 @@ def test_dense_layers_are_shared_by_channels() -> None:
     # The estimates are beside the plan that one worker has.
     assert two.team.alone == cycles_alone(one)
     assert "both workers: 4 more layers" in two.notes[-1]
+    assert f"{two.team.cycles / two.team.alone:.0%} of the cycles of one" in two.notes[-2]
     prove(two)
     rng = np.random.default_rng(1)
     samples = [[rng.integers(-128, 128, (1, 1, 200), np.int8)] for _ in range(20)]
     target = runners.get("host")
     for ours, alone in zip(target.run(two, samples), target.run(one, samples), strict=True):
         np.testing.assert_array_equal(ours[0], alone[0])
+
+
+def test_a_layer_of_which_most_is_its_output_stays_whole() -> None:
+    """The Concat of 300 bytes costs more than half of it."""
+    plan = plan_shared(dense_layers(200, 100, 4, 300), CompileOptions(workers=2))
+    parts = [plan.graph.tensors[node.outputs[0]].shape[2] for node in plan.graph.nodes]
+    assert parts == [52, 48, 100, 4, 300]
+
+
+@pytest.mark.parametrize(("graph", "plans"), [(dense_layers(200, 100), 2), (wide(0), 1)])
+def test_only_layers_that_can_gain_are_planned_in_parts(
+    graph: Graph, plans: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def counted(*arguments: Any, **more: Any) -> Plan:
+        made.append(arguments)
+        return make_plan(*arguments, **more)
+
+    monkeypatch.setattr("vmcu_tools.planner.workers.share.make_plan", counted)
+    plan_shared(graph, CompileOptions(workers=2))
+    assert len(made) == plans
+
+
+def test_a_plan_with_state_is_refused() -> None:
+    with pytest.raises(UserError, match="two workers cannot share a model that keeps state"):
+        compile_model(STORYTELLER, CompileOptions(workers=2))
 
 
 @pytest.mark.parametrize(("least", "layers"), [(0.36, 6), (0.4, 2)])
